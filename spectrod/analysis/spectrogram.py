@@ -105,8 +105,8 @@ class Spectrogram:
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Where to draw; by default the axes of a new figure, ``.figure`` of the result, which
-            pyplot does not show.
+            Where to draw; by default the axes of a new figure, ``.figure`` of the result. A
+            notebook shows it where a cell ends with it; pyplot does not.
         signal : int
             Which one, if there are several.
 

@@ -1,6 +1,5 @@
 """What notebooks, xarray and matplotlib get of a spectrogram."""
 
-import io
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -9,6 +8,7 @@ import numpy as np
 
 from spectrod.dsp.units import power_to_level
 from spectrod.dsp.value_names import long_name, values_name
+from spectrod.lib.notebook import png_of, show_figure
 from spectrod.lib.optional_packages import need
 
 if TYPE_CHECKING:
@@ -68,11 +68,8 @@ def draw(found: "Spectrogram", ax: Any = None, signal: int = 0) -> Any:
     """Draw one signal with matplotlib; see ``Spectrogram.plot``."""
     need("matplotlib", "plot")
     if ax is None:
-        ax = (
-            import_module("matplotlib.figure")
-            .Figure(figsize=(8.0, 4.0), layout="constrained")
-            .subplots()
-        )
+        figure = import_module("matplotlib.figure").Figure((8.0, 4.0), layout="constrained")
+        ax = show_figure(figure.subplots(), show_figure(figure, figure))
     values = found.values[signal] if found.values.ndim == 3 else found.values
     scale = found.spec.scale
     power = np.square(np.abs(values)) if scale.output == "complex" else scale.to_power(values)
@@ -91,9 +88,7 @@ def png(found: "Spectrogram") -> bytes | None:
     """Return a picture of the first signal as PNG; None without matplotlib."""
     if find_spec("matplotlib") is None:
         return None
-    memory = io.BytesIO()
-    draw(found).figure.savefig(memory, format="png", dpi=100)
-    return memory.getvalue()
+    return png_of(draw(found).figure)
 
 
 def _pooled(f: Any, t: Any, power: Any) -> tuple[Any, Any, Any]:

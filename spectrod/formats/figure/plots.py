@@ -17,6 +17,7 @@ from spectrod.formats.figure.transfer_figure import (
 from spectrod.formats.values.measurement_description import MeasurementDescription
 from spectrod.lib.errors import InputError
 from spectrod.lib.names import name_channels
+from spectrod.lib.notebook import show_figure
 from spectrod.measure.levels import LevelMeter, LevelRow
 from spectrod.measure.levels.octave_levels import NO_BANDS
 from spectrod.measure.measurement import Measurement
@@ -27,11 +28,12 @@ if TYPE_CHECKING:
     from spectrod.measure.transfer.transfer_function import TransferFunction
 
 
-def plot_intervals(
+def plot_intervals(  # noqa: PLR0913 - what a figure needs to know
     meter: "IntervalMeter",
     rows: Sequence[Measurement],
     fs: float,
     *,
+    channels: Sequence[str] = (),
     calibrations: Sequence[ChannelCalibration | None] = (),
     time_zone: str = "",
     look: FigureLook | None = None,
@@ -46,6 +48,8 @@ def plot_intervals(
         What its ``push`` and ``finish`` returned, at least one.
     fs : float
         Sample rate [Hz].
+    channels : sequence of str
+        Name of each channel; by default its number, from 0 on.
     calibrations : sequence of (ChannelCalibration or None)
         That of each channel, for the unit of levels; by default levels are in dBFS.
     time_zone : str
@@ -56,7 +60,8 @@ def plot_intervals(
     Returns
     -------
     figure : matplotlib.figure.Figure
-        It has ``savefig``, and ``axes`` from top to bottom; pyplot does not show it.
+        It has ``savefig``, and ``axes`` from top to bottom. A notebook shows it where a cell ends
+        with it; pyplot does not.
 
     Raises
     ------
@@ -72,7 +77,7 @@ def plot_intervals(
     n_channels = rows[0].values.shape[1]
     is_levels = isinstance(meter, LevelMeter)
     about = MeasurementDescription(
-        "", name_channels((), n_channels), tuple(meter.quantities),
+        "", name_channels(channels, n_channels), tuple(meter.quantities),
         tuple(calibrations) or (None,) * n_channels, fs, meter.interval_s, meter.align, time_zone,
         has_utc=rows[0].begin_utc_ns is not None, software="",
         title="Sound levels" if is_levels else "Measurements",
@@ -80,12 +85,13 @@ def plot_intervals(
         has_days=len({isinstance(row, LevelRow) and row.is_day for row in rows}) > 1,
     )  # fmt: skip
     with figure_style():
-        figure = MeasurementFigure(about)
+        drawing = MeasurementFigure(about)
         for row in rows:
-            figure.add(row)
+            drawing.add(row)
         if isinstance(meter, LevelMeter):
-            figure.total = meter.summary()
-        return figure.draw(look or FigureLook(about.title))
+            drawing.total = meter.summary()
+        figure = drawing.draw(look or FigureLook(about.title))
+    return show_figure(figure, figure)
 
 
 def plot_transfer(
@@ -117,6 +123,8 @@ def plot_transfer(
         if isinstance(found, SweepResponse):
             about |= {"reference": SWEEP_REFERENCE, "sweep": ""}
             impulse = sweep_impulse(found, found.reverberation())
-            return draw_transfer(about, sweep_columns(found), look, impulse)
-        about["significant_coherence"] = found.significant_coherence
-        return draw_transfer(about, transfer_columns(found), look)
+            figure = draw_transfer(about, sweep_columns(found), look, impulse)
+        else:
+            about["significant_coherence"] = found.significant_coherence
+            figure = draw_transfer(about, transfer_columns(found), look)
+    return show_figure(figure, figure)

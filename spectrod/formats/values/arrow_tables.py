@@ -9,6 +9,8 @@ from typing import Any
 
 from spectrod.dsp.calibration import CalibrationLike, calibration_of
 from spectrod.formats.event_files import EVENT_COLUMNS, fields_of
+from spectrod.formats.figure.figure_look import FigureLook
+from spectrod.formats.figure.plots import plot_intervals
 from spectrod.formats.values.arrow_rows import RowGroup, batch, check_names, metadata
 from spectrod.formats.values.measurement_description import describe
 from spectrod.lib.errors import InputError
@@ -106,7 +108,7 @@ class MeasurementTable(_ArrowTable):
         facts = MeasurementFacts("Measurements", bands=bands, time_zone=time_zone)
         self._about = describe(signals, facts, meter)
         check_names(self._about, "channels")
-        self._rows = rows
+        self._meter, self._rows, self._fs, self._zone = meter, rows, fs, time_zone
         _check_shapes(rows, len(self._about.quantities), n_channels, bands)
         self._made: Any = None
 
@@ -125,6 +127,37 @@ class MeasurementTable(_ArrowTable):
             made = batch(self._about, group.arrays())
             self._made = _table(made, made.schema.with_metadata(metadata(self._about)))
         return self._made
+
+    def plot(self, look: FigureLook | None = None) -> Any:
+        """Draw each value over time, and levels in bands; see ``plot_intervals``.
+
+        Parameters
+        ----------
+        look : FigureLook, optional
+            Title, size and resolution.
+
+        Returns
+        -------
+        figure : matplotlib.figure.Figure
+            A notebook shows it where a cell ends with it; pyplot does not.
+
+        Raises
+        ------
+        InputError
+            If there are no rows.
+        UnavailableError
+            If matplotlib is not installed: ``pip install 'spectrod[plot]'``.
+        """
+        about = self._about
+        return plot_intervals(
+            self._meter,
+            self._rows,
+            self._fs,
+            channels=about.channels,
+            calibrations=about.calibrations,
+            time_zone=self._zone,
+            look=look,
+        )
 
 
 class EventTable(_ArrowTable):

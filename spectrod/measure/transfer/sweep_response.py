@@ -9,6 +9,7 @@ from spectrod.dsp.units import Float64Array
 from spectrod.lib.errors import ConfigError, InputError
 from spectrod.measure.frame_spectra import Complex128Array
 from spectrod.measure.transfer.channel_pairs import as_samples
+from spectrod.measure.transfer.plotted import Plotted
 from spectrod.measure.transfer.reverberation import (
     OCTAVES_HZ,
     Reverberation,
@@ -27,8 +28,8 @@ _REGULARISATION = 1e-6
 """Power that is added to that of the reference, over its largest: below the band it has none."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SweepResponse:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class SweepResponse(Plotted):
     """What a sweep says about a system.
 
     Attributes
@@ -61,6 +62,15 @@ class SweepResponse:
     begin: int
     delay_samples: int | None
     whole_samples: int
+
+    def __repr__(self) -> str:
+        """Return one line: frequencies, harmonics, begin and delay."""
+        low, high = self.band_hz
+        after = "" if self.delay_samples is None else f", delay {self.delay_samples} samples"
+        return (
+            f"<SweepResponse: {low:.6g} to {high:.6g} Hz, {len(self.frequencies)} bins, "
+            f"{len(self.harmonics)} harmonics, time 0 at sample {self.begin}{after}>"
+        )
 
     @property
     def thd(self) -> Float64Array:

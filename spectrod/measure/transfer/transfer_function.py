@@ -7,14 +7,15 @@ import numpy as np
 from spectrod.dsp.units import Float64Array
 from spectrod.lib.errors import ConfigError
 from spectrod.measure.frame_spectra import Complex128Array
+from spectrod.measure.transfer.plotted import Plotted
 
 _LATE_SHARE_MIN, _LATE_RATIO_MIN = 1.5e-4, 5.0
 """Energy of an impulse response in the part from an eighth to half of its length that flattens
 resonances: as a share of all, and re that at the same negative times, which is noise [1]."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TransferFunction:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class TransferFunction(Plotted):
     """Averaged spectra of a reference x and a response y, and what follows from them.
 
     Attributes
@@ -43,6 +44,15 @@ class TransferFunction:
     gxy: Complex128Array
     n_frames: int
     n_averages: float
+
+    def __repr__(self) -> str:
+        """Return one line: bins, frequencies, averages and coherence."""
+        f = self.frequencies
+        return (
+            f"<TransferFunction: {len(f)} bins, {f[0]:.6g} to {f[-1]:.6g} Hz, {self.n_frames} "
+            f"frames, worth {self.n_averages:.4g} averages, mean coherence "
+            f"{self.mean_coherence():.3g}>"
+        )
 
     @property
     def coherence(self) -> Float64Array:

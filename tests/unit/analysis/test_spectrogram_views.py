@@ -98,9 +98,12 @@ def test_many_rows_are_averaged():
 
 def test_notebooks_get_a_picture():
     """A notebook shows a PNG; silence has one as well."""
-    for spectra in (found(), spectrogram(np.zeros(4000), FS, win_length=256, engine="numpy")):
-        with Image.open(io.BytesIO(spectra._repr_png_())) as picture:
+    silence = spectrogram(np.zeros(4000), FS, win_length=256, engine="numpy")
+    for shown in (found(), silence, found().plot(), found().plot().figure):
+        with Image.open(io.BytesIO(shown._repr_png_())) as picture:
             assert (picture.format, picture.size) == ("PNG", (800, 400))
+    axes = found().plot().figure.add_subplot()
+    assert not hasattr(found().plot(axes), "_repr_png_")  # the figure is the caller's
 
 
 def test_missing_packages_are_named(monkeypatch):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from spectrod.formats.event_files import fields_of as fields_of_event
+from spectrod.formats.figure.figure_look import FigureLook
 from spectrod.formats.values.arrow_tables import EventTable, MeasurementTable
 from spectrod.lib import optional_packages
 from spectrod.lib.errors import ConfigError, InputError, UnavailableError
@@ -113,6 +114,17 @@ def test_rows_that_do_not_belong_together_are_refused():
         MeasurementTable(rows, meter, channels=["a"])
     with pytest.raises(ConfigError, match="channels: flags@a: two columns of a table must not"):
         MeasurementTable(rows, meter, channels=["a", "a"])
+
+
+def test_it_is_drawn_with_its_names_and_zone():
+    """Panels of bands have the names of channels, and the clock has its zone."""
+    rows, meter = measured(bands="octave")
+    table = MeasurementTable(rows, meter, channels=["left", "right"], time_zone="Asia/Tokyo")
+    figure = table.plot(FigureLook("Hall"))
+    assert figure.get_suptitle() == "Hall"
+    titles = [panel.get_title("left") for panel in figure.axes]
+    assert titles[-2:] == [f"all intervals, channel {side}" for side in ("left", "right")]
+    assert "Asia/Tokyo" in figure.axes[-3].get_xlabel()
 
 
 def test_it_prints_as_one_line():

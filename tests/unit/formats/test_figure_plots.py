@@ -1,7 +1,10 @@
 """Figures in Python: those of meters of intervals, of transfer functions and of sweeps."""
 
+import io
+
 import numpy as np
 import pytest
+from PIL import Image
 
 from spectrod.formats.figure.figure_look import FigureLook
 from spectrod.formats.figure.plots import plot_intervals, plot_transfer
@@ -63,6 +66,11 @@ def test_a_transfer_function():
     levels = magnitude.get_lines()[-1].get_ydata()
     np.testing.assert_allclose(levels, 20.0 * np.log10(0.5), atol=1e-9)
     assert (phase.get_ylabel(), coherence.get_ylabel()) == ("phase [deg]", "coherence [1]")
+    ours = found.plot(FigureLook("Pump"))
+    assert ours.get_suptitle() == "Pump"
+    np.testing.assert_array_equal(ours.axes[0].get_lines()[-1].get_ydata(), levels)
+    assert repr(found).startswith("<TransferFunction: 129 bins, 0 to 4000 Hz, 124 frames, worth ")
+    assert repr(found).endswith(" averages, mean coherence 1>")
 
 
 def test_a_sweep():
@@ -70,10 +78,23 @@ def test_a_sweep():
     sweep = Sweep(FS, 50.0, 3000.0, 1.0)
     recorded = np.concatenate([np.zeros(500), 0.5 * sweep.samples, np.zeros(FS)])
     recorded += 1e-4 * RNG.standard_normal(len(recorded))
-    figure = plot_transfer(measure_sweep(sweep, recorded), look=FigureLook("Room"))
+    found = measure_sweep(sweep, recorded)
+    assert repr(found) == (
+        f"<SweepResponse: 50 to {found.band_hz[1]:.6g} Hz, {len(found.frequencies)} bins, "
+        "4 harmonics, time 0 at sample 500>"
+    )
+    figure = found.plot(FigureLook("Room"))
     names = [panel.get_ylabel() for panel in figure.axes]
     assert names == [
         "magnitude [dB]", "phase [deg]", "distortion, 1/12 octave [dB]", "impulse response",
         "decay [dB]",
     ]  # fmt: skip
     assert figure.get_suptitle() == "Room"
+
+
+def test_a_notebook_shows_a_figure():
+    """A cell that ends with a figure has a picture of it, 100 pixels an inch."""
+    found = measure_transfer(X[0], 0.5 * X[0], FS, win_length=256)
+    figure = found.plot(FigureLook("Pump", 5.0, 4.0, 72))
+    with Image.open(io.BytesIO(figure._repr_png_())) as picture:
+        assert (picture.format, picture.size) == ("PNG", (500, 400))
