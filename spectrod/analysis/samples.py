@@ -1,5 +1,6 @@
 """Conversion of users' arrays and bytes to (channels, n) samples of one format."""
 
+import os
 from typing import Any
 
 import numpy as np
@@ -197,10 +198,15 @@ def checked_full_scale(full_scale: float) -> float:
 
 
 def as_array(x: ArrayLike) -> NDArray[Any]:
-    """Make an array of samples; raises InputError if some are masked or channels differ in length.
+    """Make an array of samples; raises InputError for a file's name, masks and unequal channels.
 
     Shape and dtype are not checked.
     """
+    if isinstance(x, str | os.PathLike):
+        raise InputError(
+            f"samples: must be an array, not the name {str(x)[:80]!r}; soundfile.read(NAME) "
+            "returns those of a file, several channels for axis=0, and its sample rate"
+        )
     if isinstance(x, np.ma.MaskedArray) and np.any(x.mask):  # the mask would be lost
         raise InputError(f"{np.sum(x.mask)} samples are masked: there must be none")
     try:

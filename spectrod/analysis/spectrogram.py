@@ -178,7 +178,8 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
     hop : int, optional
         Samples from one frame to the next; by default a quarter of win_length.
     nfft : int
-        Transform length, see ``SpectrumSpec``.
+        Transform length; 0 is the least power of two, from 64 on, that holds the window. An odd or
+        other length has the bins of SciPy's ``nperseg`` with ``nfft=win_length``.
     axis : int
         Axis of time in x: -1 or 1 of (channels, n), 0 or -2 of (n, channels).
     full_scale : float, optional

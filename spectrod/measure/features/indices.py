@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import Float64Array
 from spectrod.lib.errors import ConfigError, InputError
+from spectrod.lib.signatures import naming_arrays
 from spectrod.measure.features.selected_rows import SelectedRows
 from spectrod.measure.tones.channel_power import channel_power
 
@@ -31,6 +32,7 @@ class AcousticIndex:
     values: Float64Array
 
 
+@naming_arrays
 def acoustic_complexity(
     values: ArrayLike,
     spec: SpectrumSpec,
@@ -89,6 +91,7 @@ def acoustic_complexity(
     return AcousticIndex(f"ACI_{block_s:g}s_{_band(selected.frequencies)}", found)
 
 
+@naming_arrays
 def soundscape_index(
     values: ArrayLike,
     spec: SpectrumSpec,
@@ -131,6 +134,7 @@ def soundscape_index(
         return AcousticIndex(f"NDSI_{name}", (b - a) / (b + a))
 
 
+@naming_arrays
 def acoustic_diversity(
     values: ArrayLike,
     spec: SpectrumSpec,

@@ -6,6 +6,7 @@ from numpy.typing import ArrayLike
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import Float64Array
 from spectrod.lib.errors import InputError
+from spectrod.lib.signatures import naming_arrays
 from spectrod.measure.features.indices import ratios
 from spectrod.measure.features.selected_rows import SelectedRows
 
@@ -46,6 +47,7 @@ class KurtosisSums:
         return np.where(self._powers > 0.0, found, np.nan)
 
 
+@naming_arrays
 def spectral_kurtosis(
     values: ArrayLike, spec: SpectrumSpec, *, band_hz: tuple[float, float] | None = None
 ) -> tuple[Float64Array, Float64Array]:

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import Float64Array
 from spectrod.lib.errors import ConfigError
+from spectrod.lib.signatures import naming_arrays
 from spectrod.measure.features.selected_rows import SelectedRows
 
 
@@ -56,6 +57,7 @@ class SpectralShape:
     rolloff_share: float
 
 
+@naming_arrays
 def spectral_shape(
     values: ArrayLike,
     spec: SpectrumSpec,

@@ -128,7 +128,6 @@ class LevelMeter:
         Names of the values in each band, Z-weighted; by default ``LZeq``.
     band_range_hz : (float, float), optional
         Nominal mid-band frequencies of the first and the last band [Hz].
-
     responses : sequence of (Response or None), optional
         Frequency response of each channel, which levels are corrected by. Peaks, rms, dc and
         loudness are those of the digital samples.

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from spectrod.dsp.units import Float64Array
 from spectrod.lib.earlier_name import earlier_name
 from spectrod.lib.errors import ConfigError
+from spectrod.lib.signatures import naming_arrays
 from spectrod.measure.levels.level_values import UNCALIBRATED_DB
 from spectrod.measure.levels.octave_filters import OctaveFilter, decimator, octave_filters
 from spectrod.measure.levels.recursive import CHUNK_SAMPLES, FilterStack, RecursiveFilter
@@ -157,6 +158,7 @@ class OctaveMeter:
         self._counts = np.zeros(len(self.filters), np.int64)
         self._n_samples = 0
 
+    @naming_arrays
     def push(self, samples: ArrayLike, missing_samples: int = 0) -> list[OctaveRow]:
         """Measure the next samples.
 

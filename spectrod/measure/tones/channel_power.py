@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import Float64Array
 from spectrod.lib.errors import ConfigError
+from spectrod.lib.signatures import naming_arrays
 from spectrod.measure.rows import as_rows, require_bins, to_density
 
 OCCUPIED_SHARE = 0.99
@@ -39,6 +40,7 @@ class OccupiedBandwidth:
         return self.high_hz - self.low_hz
 
 
+@naming_arrays
 def occupied_bandwidth(
     values: ArrayLike, spec: SpectrumSpec, share: float = OCCUPIED_SHARE
 ) -> OccupiedBandwidth:
@@ -86,6 +88,7 @@ def occupied_bandwidth(
     return OccupiedBandwidth(ends[0], ends[1], energy[..., -1].copy(), share)
 
 
+@naming_arrays
 def channel_power(
     values: ArrayLike, spec: SpectrumSpec, low_hz: float, high_hz: float
 ) -> Float64Array:
@@ -116,6 +119,7 @@ def channel_power(
     return _between(edges, energy, low_hz, high_hz)
 
 
+@naming_arrays
 def adjacent_channel_ratio(
     values: ArrayLike,
     spec: SpectrumSpec,

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.lib.errors import ConfigError, InputError
+from spectrod.lib.signatures import naming_arrays
 from spectrod.measure.rows import full_scale_sine_db, level_spec, tone_level
 from spectrod.measure.tones.meter import MISSED_MAX, ToneMeter, without_noise
 from spectrod.measure.tones.peaks import find_peaks
@@ -103,6 +104,7 @@ class Distortion:
         return float(10.0 ** (self.thd_n_db / 20.0))
 
 
+@naming_arrays
 def measure_distortion(
     values: ArrayLike,
     spec: SpectrumSpec,

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.lib.errors import ConfigError, InputError
+from spectrod.lib.signatures import naming_arrays
 from spectrod.measure.rows import level_spec, tone_level
 from spectrod.measure.tones.meter import MISSED_MAX, ToneMeter, without_noise
 from spectrod.measure.tones.peaks import find_peaks
@@ -77,6 +78,7 @@ class Intermodulation:
     unit: str
 
 
+@naming_arrays
 def measure_intermodulation(
     values: ArrayLike, spec: SpectrumSpec, kind: IntermodulationKind
 ) -> Intermodulation:

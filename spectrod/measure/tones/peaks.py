@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import Float64Array
 from spectrod.lib.errors import ConfigError
+from spectrod.lib.signatures import naming_arrays
 from spectrod.measure.noise_floor import (
     block_bins,
     block_medians,
@@ -82,6 +83,7 @@ class Peaks:
         return self.where((self.row == row) & (self.signal == signal))
 
 
+@naming_arrays
 def find_peaks(
     values: ArrayLike,
     spec: SpectrumSpec,

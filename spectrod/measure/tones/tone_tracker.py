@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from spectrod.dsp.units import Float64Array
 from spectrod.lib.errors import ConfigError, InputError
+from spectrod.lib.signatures import naming_arrays
 from spectrod.measure.tones.peaks import PEAKS_MAX
 
 TRACKS_MAX = 1024
@@ -95,6 +96,7 @@ class PeakTracker:
         self.next_identity, self._frame = first_identity, -1
         self.tracks: list[Track] = []
 
+    @naming_arrays
     def push(
         self, frequency_hz: ArrayLike, level_db: ArrayLike
     ) -> tuple[NDArray[np.int64], list[Track]]:

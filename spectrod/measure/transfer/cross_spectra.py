@@ -5,6 +5,7 @@ from numpy.typing import ArrayLike
 
 from spectrod.dsp.spectrum import SpectrumSpec, taper_for
 from spectrod.dsp.windows import WindowLike
+from spectrod.lib.signatures import naming_arrays
 from spectrod.measure.frame_spectra import FrameTransform
 from spectrod.measure.transfer.alignment import Alignment
 from spectrod.measure.transfer.channel_pairs import as_pair
@@ -76,6 +77,7 @@ class TransferMeter:
         self._alignment.restart()
         self._frames.restart()
 
+    @naming_arrays
     def push(self, reference: ArrayLike, response: ArrayLike) -> None:
         """Add samples of both channels.
 
@@ -98,6 +100,7 @@ class TransferMeter:
         return self._sums.result()
 
 
+@naming_arrays
 def measure_transfer(  # noqa: PLR0913 - the measurement has these settings
     reference: ArrayLike,
     response: ArrayLike,

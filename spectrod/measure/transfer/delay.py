@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import Float64Array
 from spectrod.lib.errors import ConfigError, InputError
+from spectrod.lib.signatures import naming_arrays
 from spectrod.measure.transfer.channel_pairs import as_pair
 from spectrod.measure.transfer.cross_spectra import TransferMeter
 from spectrod.measure.transfer.phase_weights import averaged_weights, single_weights
@@ -52,6 +53,7 @@ class Delay:
     peak: float
 
 
+@naming_arrays
 def measure_delay(
     reference: ArrayLike,
     response: ArrayLike,

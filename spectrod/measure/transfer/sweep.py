@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from spectrod.dsp.units import Float64Array
 from spectrod.lib.errors import ConfigError, InputError
+from spectrod.lib.signatures import naming_arrays
 from spectrod.measure.transfer.channel_pairs import as_samples
 
 SAMPLES_MAX = 1 << 23
@@ -142,6 +143,7 @@ class Sweep:
         """Return the time by which the response of a harmonic precedes the linear one [s]."""
         return float(self.duration_s / np.log(self.high_hz / self.low_hz) * np.log(order))
 
+    @naming_arrays
     def impulse_responses(
         self, recording: ArrayLike, harmonics: int = 5
     ) -> tuple[ImpulseResponse, ...]:
@@ -196,6 +198,7 @@ class Sweep:
             for k, (begin, end) in enumerate(zip(begins, ends, strict=False))
         )
 
+    @naming_arrays
     def begin_in(self, recording: ArrayLike) -> int:
         """Find the sweep in a recording: the peak of its linear response is time 0.
 

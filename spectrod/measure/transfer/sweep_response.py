@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from spectrod.dsp.units import Float64Array
 from spectrod.lib.errors import ConfigError, InputError
+from spectrod.lib.signatures import naming_arrays
 from spectrod.measure.frame_spectra import Complex128Array
 from spectrod.measure.transfer.channel_pairs import as_samples
 from spectrod.measure.transfer.plotted import Plotted
@@ -120,6 +121,7 @@ class SweepResponse(Plotted):
         )
 
 
+@naming_arrays
 def measure_sweep(
     sweep: Sweep,
     response: ArrayLike,

@@ -1,6 +1,7 @@
 """Conversion of arrays of any kind to samples."""
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -47,6 +48,8 @@ def test_integer_pcm_is_a_fraction_of_full_scale(x, expected):
             "samples: must be (n,) or (channels, n) numbers, the same n for all channels",
         ),
         (np.ma.masked_greater([0.0, 0.5, 1.0], 0.4), "2 samples are masked: there must be none"),
+        ("reef.wav", "samples: must be an array, not the name 'reef.wav'; soundfile.read(NAME)"),
+        (Path("a" * 90), f"must be an array, not the name '{'a' * 80}'; soundfile.read(NAME)"),
         (memoryview(np.zeros(3)), "samples of dtype float64: must be float32 for sample_format"),
     ],
 )
