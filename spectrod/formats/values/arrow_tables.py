@@ -168,15 +168,19 @@ class EventTable(_ArrowTable):
     Parameters
     ----------
     events : sequence of Detection
+        As ``spectrod.measure.triggers.detection.detections`` yields them.
 
     Raises
     ------
+    InputError
+        If one is something else, such as the begin of an event that ``LookAhead`` returns.
     UnavailableError
         If arro3 is not installed: ``pip install 'spectrod[parquet]'``.
     """
 
     def __init__(self, events: Sequence[Detection]) -> None:
         need("arro3.core", "parquet")
+        _check_events(events)
         self._events, self._made = events, None
 
     def __len__(self) -> int:
@@ -202,6 +206,14 @@ class EventTable(_ArrowTable):
         ]
         schema = core.Schema(fields)
         return _table(core.RecordBatch.from_arrays(arrays, schema=schema), schema)
+
+
+def _check_events(events: Sequence[object]) -> None:
+    """Raise InputError for what is not an event of a recording."""
+    for number, one in enumerate(events):
+        if not isinstance(one, Detection):
+            rule = "must be a Detection, as triggers.detection.detections yields them"
+            raise InputError(f"event {number} is a {type(one).__name__}: {rule}")
 
 
 def _event_column(core: Any, name: str, cells: list[Any]) -> Any:

@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.dsp.units import NS_PER_S
@@ -76,6 +76,17 @@ class PlacedFile(Protocol):
     @property
     def n_samples(self) -> int:
         """Samples per channel."""
+
+
+class _Signal(NamedTuple):
+    """A signal in memory, in place of a file."""
+
+    path: str = ""
+    first: int = 0
+    n_samples: int = 0
+
+
+_SIGNAL = _Signal()
 
 
 class FilePlaces:
@@ -158,12 +169,28 @@ class PlacedEvents:
 def detections(
     batches: Iterable[SpectrumBatch],
     finder: LookAhead,
-    places: FilePlaces,
-    channels: Sequence[str],
+    places: FilePlaces | None = None,
+    channels: Sequence[str] = ("0",),
     *,
-    has_utc: bool,
+    has_utc: bool = False,
 ) -> Iterator[Detection]:
-    """Yield the events of the rows of a source, each once it has ended."""
+    """Yield the events of the rows of a source, each once it has ended.
+
+    Parameters
+    ----------
+    batches : iterable of SpectrumBatch
+        All rows.
+    finder : LookAhead
+        A new one.
+    places : FilePlaces, optional
+        Where samples are in files; by default the rows are those of a signal in memory: ``file`` is
+        empty, and times count from its sample 0.
+    channels : sequence of str
+        Name of each signal, as the trigger has them.
+    has_utc : bool
+        Whether the times of rows are UTC.
+    """
+    places = places or FilePlaces([_SIGNAL], finder.fs, 0.0)
     events = PlacedEvents(finder, places, channels, has_utc=has_utc)
     for batch in batches:
         yield from events.push(batch)

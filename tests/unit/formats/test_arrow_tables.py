@@ -176,6 +176,8 @@ def test_events_are_those_of_the_csv():
     assert (units["begin_s"], units["f_min_hz"]) == ({"unit": "s"}, {"unit": "Hz"})
     assert (units["over_floor_db"], units["file"]) == ({"unit": "dB"}, {})
     assert columns_of(EventTable([])) == {name: [] for name in cells}
+    with pytest.raises(InputError, match="event 1 is a TriggerEvent: must be a Detection, as trig"):
+        EventTable([detected(), detected().event])
 
 
 def test_the_library_is_named_if_it_is_missing(monkeypatch):
