@@ -10,6 +10,7 @@ which the script checks. It fails where one is not.
 """
 
 import argparse
+import datetime as dt
 import json
 import tempfile
 from collections.abc import Callable
@@ -97,8 +98,19 @@ class Hand:
 
     def open_day(self, date: str) -> None:
         """Open a day of the overview, and wait for its loudest moment."""
+        if self.is_keyboard:
+            self.go_to_day(date)
         self.use(self.page.locator(f".day[aria-label^='{date}']").first, date)
         self.page.wait_for_function("() => location.hash.includes('&ct=')")
+
+    def go_to_day(self, date: str) -> None:
+        """Go to the days by the Tab key, and to one of them by the least arrows and pages."""
+        stop = self.page.locator('.day[tabindex="0"]').first
+        self.focus(stop)
+        here = dt.date.fromisoformat((stop.get_attribute("aria-label") or "")[:10])
+        weeks, days = divmod((here - dt.date.fromisoformat(date)).days, 7)
+        side = ["ArrowLeft"] * days if days <= 4 else ["ArrowRight"] * (7 - days)
+        self.press(*["ArrowUp"] * (weeks + (days > 4)), *side)
 
     def says(self, selector: str, *texts: str) -> None:
         """Wait until an element has these texts."""

@@ -219,8 +219,13 @@ def test_days_shut_nobody_out(season, open_context, axe, width, look):
         (one["id"], [node["target"] for node in one["nodes"]]) for one in found["violations"]
     ] == []
     assert not page.evaluate("document.documentElement.scrollWidth > innerWidth")
+    assert page.locator('.day[tabindex="0"]').count() == 2
     page.locator(".day").first.focus()
+    page.keyboard.press("ArrowRight")
     page.keyboard.press("Tab")
+    focused = page.evaluate("document.activeElement.ariaLabel")
+    assert focused == "2026-03-31: data in 96 % of the day"
+    page.keyboard.press("Shift+Tab")
     page.keyboard.press("Enter")
     when(page, "() => season.hidden")
     page.wait_for_url(lambda url: "t=1774821600000&span=82800" in url)

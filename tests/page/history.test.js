@@ -188,6 +188,35 @@ test("a tile that brings nothing new is asked for less and less often, at least 
   assert.equal(history.version, 1);
 });
 
+test("an archive is asked once for what it does not have, and again when it says that more is stored", async () => {
+  let now = 0;
+  const { server, history } = started(() => now);
+  const asked = [];
+  const about = (stored) => ({ ...ABOUT, topic: { ...TOPIC, stored } });
+  const askUntil = async (endMs, stored, changes = {}) => {
+    for (; now < endMs; now += 1000) {
+      history.rows("me", about(stored), times(0, TILE));
+      history.settle();
+      if (server.asked.length === asked.length) continue;
+      asked.push(now);
+      server.etag = 0;
+      await server.answer(asked.length - 1, { isFinal: false, value: () => null, changes });
+    }
+  };
+  await askUntil(200_000, [0, 5000], { left_out: ["1 files of recordings are not indexed yet"] });
+  assert.equal(asked.length > 3, true, "the server has not read all");
+  const before = asked.length;
+  server.etag = 1;
+  await askUntil(270_000, [0, 5000]);
+  assert.equal(asked.length, before + 1);
+  await askUntil(500_000, [0, 5000]);
+  assert.equal(asked.length, before + 1);
+  await askUntil(600_000, [0, 9000]);
+  assert.equal(asked.length, before + 2);
+  await askUntil(1_000_000, [0, 9000]);
+  assert.equal(asked.length, before + 3, "a hole may be filled");
+});
+
 test("until there is something for a new axis, the old one's rows show; axes that are passed through are not asked for", async () => {
   let now = 0;
   const { server, history } = started(() => now);

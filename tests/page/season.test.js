@@ -5,6 +5,7 @@ import test from "node:test";
 
 import { makeAxis } from "../../spectrod/apps/web/page/plot/axis.js";
 import { monthsOf } from "../../spectrod/apps/web/page/season/calendar.js";
+import { dayOfKey } from "../../spectrod/apps/web/page/season/daykeys.js";
 import { HEIGHT, paintDay } from "../../spectrod/apps/web/page/season/daypicture.js";
 import { sampleOf, scaleOf } from "../../spectrod/apps/web/page/season/dayscale.js";
 import { BYTES_MAX, columnOf, DayTiles, levelColumnOf } from "../../spectrod/apps/web/page/season/daytiles.js";
@@ -45,6 +46,28 @@ test("months are headings, weekdays begin with Monday, and of too many months th
   const some = monthsOf(span, "UTC", 2);
   assert.deepEqual(some.months.map(({ name }) => name), ["2026-01", "2026-02"]);
   assert.equal(some.left, 42);
+});
+
+test("keys go from day to day as in a calendar, and no further than the days", () => {
+  const days = daysOf("2026-01-20T00:00Z", "2026-03-31T00:00Z", "UTC");
+  const press = (key, date, more = {}) => {
+    const found = dayOfKey({ key, ...more }, days, days.findIndex((day) => day.date === date));
+    return found === null ? null : days[found].date;
+  };
+  const moves = [
+    ["ArrowLeft", "2026-02-01", "2026-01-31"], ["ArrowRight", "2026-02-28", "2026-03-01"],
+    ["ArrowUp", "2026-02-02", "2026-01-26"], ["ArrowDown", "2026-02-25", "2026-03-04"],
+    ["ArrowLeft", "2026-01-20", "2026-01-20"], ["ArrowRight", "2026-03-30", "2026-03-30"],
+    ["ArrowUp", "2026-01-25", "2026-01-25"], ["ArrowDown", "2026-03-25", "2026-03-25"],
+    ["Home", "2026-02-11", "2026-02-09"], ["End", "2026-02-11", "2026-02-15"], ["Home", "2026-01-22", "2026-01-20"],
+    ["PageUp", "2026-03-30", "2026-02-28"], ["PageDown", "2026-01-31", "2026-02-28"], ["PageUp", "2026-02-11", "2026-01-20"],
+    ["PageUp", "2026-01-22", "2026-01-20"], ["PageDown", "2026-03-02", "2026-03-30"],
+  ];
+  for (const [key, from, to] of moves) assert.equal(press(key, from), to, `${key} from ${from}`);
+  assert.equal(press("Home", "2026-02-11", { ctrlKey: true }), "2026-01-20");
+  assert.equal(press("End", "2026-02-11", { ctrlKey: true }), "2026-03-30");
+  for (const more of [{ shiftKey: true }, { altKey: true }, { ctrlKey: true }]) assert.equal(press("ArrowUp", "2026-02-11", more), null);
+  for (const key of ["Enter", "t", "toString"]) assert.equal(press(key, "2026-02-11"), null);
 });
 
 const DESCRIPTION = Object.freeze({

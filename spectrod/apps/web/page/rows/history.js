@@ -26,11 +26,13 @@ const FETCHES_MAX = 3;
 const FAST_MS = 500;
 const FRESH_MS = 3000;
 const FRESH_MAX_MS = 60_000;
+/** What an archive answered stays so until it says that more is stored; where files fill a hole of it, it does not. */
+const STORED_MS = 300_000;
 const RETRY_MS = 5000;
 const PARENTS = 8;
 /** Time for which an axis must stay before anything is asked for it: zooming passes through many. */
 const SETTLED_MS = 200;
-const EMPTY = Object.freeze({ isFinal: false, etag: null, endMs: -Infinity, bytes: 0, freshMs: RETRY_MS });
+const EMPTY = Object.freeze({ isFinal: false, etag: null, endMs: -Infinity, bytes: 0, freshMs: RETRY_MS, stored: "" });
 
 /** Return the length of the columns for a scale: the longest that is not longer than a pixel. */
 export function columnFor(msPerPx) {
@@ -179,13 +181,15 @@ export class History {
     for (const one of wanted) {
       if (this.#running.size >= this.#atOnce) return;
       if (!this.#isSettled(one)) continue;
-      if (!this.#running.has(one.key) && this.#isDue(one.key)) this.#start(one);
+      if (!this.#running.has(one.key) && this.#isDue(one)) this.#start(one);
     }
   }
 
-  #isDue(key) {
+  #isDue({ key, about }) {
     const tile = this.#tiles.get(key);
-    return tile === undefined || (!tile.isFinal && this.#now() - tile.atMs >= tile.freshMs);
+    if (tile === undefined) return true;
+    const isAllStored = tile.stored !== "" && tile.stored === storedOf(about);
+    return !tile.isFinal && this.#now() - tile.atMs >= (isAllStored ? STORED_MS : tile.freshMs);
   }
 
   #start(one) {
@@ -208,8 +212,9 @@ export class History {
   async #load({ key, about, columnMs, index }, signal) {
     const before = this.#tiles.get(key);
     const headers = before?.etag ? { "If-None-Match": before.etag } : {};
+    const stored = storedOf(about);
     const response = await this.#fetch(addressOf(this.#base, about, columnMs, index), { signal, headers });
-    if (response.status === 304 && before !== undefined) return before;
+    if (response.status === 304 && before !== undefined) return { ...before, stored: before.isWhole ? stored : "" };
     if (!response.ok) {
       const { error } = await response.json().catch(() => ({ error: `status ${response.status}` }));
       throw new Error(error);
@@ -217,9 +222,11 @@ export class History {
     const buffer = await response.arrayBuffer();
     const answer = decodeHistory(buffer);
     const isFinal = (response.headers.get("cache-control") ?? "").includes("immutable");
-    for (const text of answer.header.left_out ?? []) this.onnotice(`the past: ${text}`);
-    const rows = rowsOf(answer);
-    return { rows, isFinal, etag: response.headers.get("etag"), endMs: endOf(answer), bytes: buffer.byteLength, freshMs: FRESH_MS };
+    const leftOut = answer.header.left_out ?? [];
+    for (const text of leftOut) this.onnotice(`the past: ${text}`);
+    const isWhole = leftOut.length === 0;
+    const kept = { etag: response.headers.get("etag"), endMs: endOf(answer), bytes: buffer.byteLength, freshMs: FRESH_MS };
+    return { ...kept, rows: rowsOf(answer), isFinal, isWhole, stored: isWhole ? stored : "" };
   }
 
   #keep(key, tile) {
@@ -239,6 +246,9 @@ export class History {
     }
   }
 }
+
+/** Times that an archive says are stored of what is asked for; empty of a daemon's topic, which grows. */
+const storedOf = ({ topic }) => (topic.stored ?? []).join(" ");
 
 /** Return whether a tile may have too little for a time: it was made before that was over. */
 function isBehind(tile, untilMs, columnMs) {

@@ -9,6 +9,7 @@ import { topicTitle } from "../link/topics.js";
 import { element, setAttribute, setText } from "../side/dom.js";
 import { monthsOf } from "./calendar.js";
 import { scaleOf } from "./dayscale.js";
+import { DayKeys } from "./daykeys.js";
 import { columnOf, DayTiles, levelColumnOf } from "./daytiles.js";
 import { divergingColours } from "./diverging.js";
 import { HEIGHT, paintDay } from "./daypicture.js";
@@ -127,6 +128,7 @@ export class Season {
     for (const { root } of this.#months) root.remove();
     const { months, left } = monthsOf(span, zone, MONTHS_MAX);
     this.#months = months.map((month) => this.#makeMonth(month, channels));
+    channels.forEach((_, k) => new DayKeys(this.#months.flatMap(({ grids }) => grids[k])));
     this.#root.append(...this.#months.map(({ root }) => root));
     for (const { root } of this.#months) this.#observer.observe(root);
     setText(this.#parts.left, left > 0 ? `${left} days before ${months[0].name} are not shown here.` : "");
