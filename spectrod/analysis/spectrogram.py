@@ -108,7 +108,7 @@ class Spectrogram:
             Where to draw; by default the axes of a new figure, ``.figure`` of the result. A
             notebook shows it where a cell ends with it; pyplot does not.
         signal : int
-            Which one, if there are several.
+            Which one, if there are several; 0 is the first.
 
         Returns
         -------
@@ -116,6 +116,8 @@ class Spectrogram:
 
         Raises
         ------
+        ConfigError
+            If there is no such signal.
         UnavailableError
             If matplotlib is not installed: ``pip install 'spectrod[plot]'``.
         """

@@ -8,6 +8,7 @@ import numpy as np
 
 from spectrod.dsp.units import power_to_level
 from spectrod.dsp.value_names import long_name, values_name
+from spectrod.lib.errors import ConfigError
 from spectrod.lib.notebook import png_of, show_figure
 from spectrod.lib.optional_packages import need
 
@@ -70,6 +71,9 @@ def draw(found: "Spectrogram", ax: Any = None, signal: int = 0) -> Any:
     if ax is None:
         figure = import_module("matplotlib.figure").Figure((8.0, 4.0), layout="constrained")
         ax = show_figure(figure.subplots(), show_figure(figure, figure))
+    n_signals = found.values.shape[0] if found.values.ndim == 3 else 1
+    if not 0 <= signal < n_signals:
+        raise ConfigError(f"must be 0 to {n_signals - 1}", signal=signal)
     values = found.values[signal] if found.values.ndim == 3 else found.values
     scale = found.spec.scale
     power = np.square(np.abs(values)) if scale.output == "complex" else scale.to_power(values)

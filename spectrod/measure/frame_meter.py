@@ -15,7 +15,13 @@ from spectrod.lib.signatures import naming_arrays
 from spectrod.lib.time_zones import find_zone
 from spectrod.measure.frames import FrameSource, PowerFrames
 from spectrod.measure.intervals import IntervalBounds, LevelAlign, check_intervals
-from spectrod.measure.measurement import IntervalFlag, Measurement, Quantity, check_interval
+from spectrod.measure.measurement import (
+    IntervalFlag,
+    Measurement,
+    Quantity,
+    check_interval,
+    meter_text,
+)
 from spectrod.measure.sample_chunks import checked_samples
 
 _GROUP_FRAMES = 32
@@ -126,6 +132,11 @@ class FrameMeter:
         self._span: _FrameSpan | None = None
         self._restarts = True
         self._follows_gap = False
+
+    def __repr__(self) -> str:
+        """Return one line: rate, channels, quantities and interval."""
+        spec = self.spec
+        return meter_text(self, spec.fs, spec.n_signals, self.quantities, self.interval_s)
 
     @property
     def message_quantities(self) -> tuple[Quantity, ...]:

@@ -40,6 +40,15 @@ class Quantity(Protocol):
         """Whether its value is one of all channels together."""
 
 
+def meter_text(
+    meter: object, fs: float, n_signals: int, quantities: Sequence[Quantity], interval_s: float
+) -> str:
+    """Return one line about a meter, for its ``repr``: rate, signals, quantities, interval."""
+    names = ", ".join(one.name for one in quantities)
+    channels = f"{n_signals} channel{'' if n_signals == 1 else 's'}"
+    return f"<{type(meter).__name__}: {fs:.6g} Hz, {channels}, {names} each {interval_s:.6g} s>"
+
+
 class IntervalFlag(IntFlag):
     """Why a row is not what a complete, undisturbed interval would give."""
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -81,9 +82,11 @@ _TOPIC = re.compile(
     rf"|(hb|event)/{NAME_PATTERN}/"
 )
 _EXCERPT_CHARS = 60
+_SHOWN = 6
+"""Values of an interval that are printed."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Values:
     """Common part of messages with values."""
 
@@ -94,6 +97,15 @@ class _Values:
     restarted: bool = False
     away_s: float = 0.0
     replayed: bool = False
+
+    def __repr__(self) -> str:
+        """Return one line: topic, values, UTC of the first sample and number in the topic."""
+        h = self.header
+        utc = np.datetime64(h.t_utc_ns, "ns")
+        return f"<{type(self).__name__} {self.topic}: {self._summary()}, {utc}Z, seq {h.seq}>"
+
+    def _summary(self) -> str:
+        return f"{len(self.values)} values in {printable(self.header.unit)}"
 
     @property
     def source(self) -> str:
@@ -111,7 +123,7 @@ class _Values:
         return self.topic.split("/")[3]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Frame(_Values):
     """One frame of one channel.
 
@@ -143,7 +155,7 @@ class Frame(_Values):
         return bins * (h.fs / h.nfft) + h.center_frequency_hz
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BandFrame(_Values):
     """One frame of one channel in bands, whose frequencies are in the topic's ``Meta``.
 
@@ -161,7 +173,7 @@ class BandFrame(_Values):
     header: BandsHeader
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class IntervalFrame(_Values):
     """Named values of one channel in one interval.
 
@@ -178,6 +190,12 @@ class IntervalFrame(_Values):
 
     header: IntervalHeader
 
+    def _summary(self) -> str:
+        h = self.header
+        named = zip(h.quantities, self.values, h.units, strict=False)  # a user may have made it
+        texts = [f"{name} {value:.4g} {unit}" for name, value, unit in islice(named, _SHOWN)]
+        return printable(", ".join(texts)) + (", ..." if len(h.quantities) > _SHOWN else "")
+
     def __getitem__(self, name: str) -> float:
         """Return the value of a quantity; KeyError if the message does not have it."""
         if name not in self.header.quantities:
@@ -185,14 +203,14 @@ class IntervalFrame(_Values):
         return float(self.values[self.header.quantities.index(name)])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LevelsFrame(IntervalFrame):
     """Sound levels of one channel in one interval; see ``IntervalFrame``."""
 
     header: LevelsHeader
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BinsFrame(IntervalFrame):
     """Named values of one channel in one interval, and values of bins; see ``IntervalFrame``.
 
@@ -219,21 +237,21 @@ class BinsFrame(IntervalFrame):
         return np.asarray(self.spectra[self.header.spectra.index(name)])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FeaturesFrame(BinsFrame):
     """Features of one channel in one interval; see ``BinsFrame``."""
 
     header: FeaturesHeader
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TransferFrame(BinsFrame):
     """Transfer function to one channel, the response, in one interval; see ``BinsFrame``."""
 
     header: TransferHeader
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TonesFrame(IntervalFrame):
     """Values of the tones of one channel in one interval, and tracks; see ``IntervalFrame``.
 

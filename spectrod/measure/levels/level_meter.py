@@ -43,7 +43,7 @@ from spectrod.measure.levels.octave_levels import (
 from spectrod.measure.levels.recursive import CHUNK_SAMPLES
 from spectrod.measure.levels.time_weighting import SETTLE_S
 from spectrod.measure.levels.weighted_signals import ChunkSignals, Needs, SignalChain
-from spectrod.measure.measurement import IntervalFlag, Measurement
+from spectrod.measure.measurement import IntervalFlag, Measurement, meter_text
 from spectrod.measure.sample_chunks import SampleChunks, check_stream, checked_samples
 
 HISTOGRAM_BYTES_MAX = 1 << 29
@@ -218,6 +218,10 @@ class LevelMeter:
         self._closing: list[LevelTotal] = []
         self._total: LevelTotal | None = None
         self._follows_gap = False
+
+    def __repr__(self) -> str:
+        """Return one line: rate, channels, quantities and interval."""
+        return meter_text(self, self.fs, self.channels, self.quantities, self.interval_s)
 
     @property
     def names(self) -> tuple[str, ...]:

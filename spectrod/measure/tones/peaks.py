@@ -38,7 +38,7 @@ _BLOCK_VALUES = 1 << 21
 """Values that are converted to float64 at a time."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Peaks:
     """Tones of one or more rows, by row, then signal, then frequency.
 
@@ -72,6 +72,16 @@ class Peaks:
 
     def __len__(self) -> int:
         return len(self.row)
+
+    def __repr__(self) -> str:
+        """Return one line: how many, of how many rows, and the strongest."""
+        if not len(self):
+            return "<Peaks: none>"
+        top, n_rows = int(np.argmax(self.level_db)), len(np.unique(self.row))
+        return (
+            f"<Peaks: {len(self)} in {n_rows} row{'' if n_rows == 1 else 's'}, strongest "
+            f"{self.frequency_hz[top]:.6g} Hz at {self.level_db[top]:.4g} {self.unit}>"
+        )
 
     def where(self, chosen: NDArray[np.bool_] | NDArray[np.int64]) -> "Peaks":
         """Return the peaks that a mask or indices choose."""

@@ -16,7 +16,7 @@ from spectrod.measure.frame_meter import FrameMeter
 from spectrod.measure.frame_spectra import Complex128Array
 from spectrod.measure.frames import ComplexFrames
 from spectrod.measure.intervals import LevelAlign
-from spectrod.measure.measurement import Measurement, Quantity
+from spectrod.measure.measurement import Measurement, Quantity, meter_text
 from spectrod.measure.quantity_names import ChannelQuantity, known_quantities
 from spectrod.measure.sample_chunks import checked_samples
 from spectrod.measure.transfer.alignment import Alignment
@@ -188,6 +188,11 @@ class TransferIntervalMeter:
         self._meter, self._settings = meter, settings
         self._alignment = Alignment(settings.delay_samples)
         self._n_pushed = 0
+
+    def __repr__(self) -> str:
+        """Return one line: rate, channels, quantities and interval."""
+        spec = self.spec
+        return meter_text(self, spec.fs, spec.n_signals, self.quantities, self.interval_s)
 
     @property
     def message_quantities(self) -> tuple[Quantity, ...]:

@@ -11,7 +11,7 @@ from spectrod import spectrogram
 from spectrod.analysis import spectrogram_views
 from spectrod.dsp.units import power_to_level
 from spectrod.lib import optional_packages
-from spectrod.lib.errors import UnavailableError
+from spectrod.lib.errors import ConfigError, UnavailableError
 
 FS = 8000.0
 
@@ -81,6 +81,9 @@ def test_plot_draws_into_given_axes():
     spectra = found(channels=2)
     axes = spectra.plot().figure.add_subplot()
     assert spectra.plot(axes, signal=1) is axes
+    for signal in (2, -1):
+        with pytest.raises(ConfigError, match=f"signal={signal}: must be 0 to 1"):
+            spectra.plot(axes, signal=signal)
 
 
 def test_many_rows_are_averaged():

@@ -17,6 +17,7 @@ from spectrod.measure.features.indices import (
 )
 from spectrod.measure.features.kurtosis import spectral_kurtosis
 from spectrod.measure.features.shape import spectral_shape
+from spectrod.measure.levels import LevelMeter
 from spectrod.measure.measurement import IntervalFlag
 
 FS = 20_000
@@ -53,6 +54,14 @@ def in_blocks(meter, x, rng):
         rows += meter.push(x[:, first : first + n])
         first += n
     return rows + meter.finish()
+
+
+def test_meters_print_as_one_line():
+    """Rate, channels, quantities and interval are there, of meters of frames and of samples."""
+    meter = meter_of(("centroid", "flatness"))
+    assert repr(meter) == "<FrameMeter: 20000 Hz, 2 channels, centroid, flatness each 0.5 s>"
+    levels = LevelMeter(FS, quantities=["LAeq"])
+    assert repr(levels) == "<LevelMeter: 20000 Hz, 1 channel, LAeq each 1 s>"
 
 
 def test_an_interval_has_the_features_of_its_frames():

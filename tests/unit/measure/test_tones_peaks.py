@@ -192,6 +192,13 @@ def test_rows_and_signals_are_told_apart():
     assert peaks.of(2, 1).frequency_hz.tolist() == peaks.frequency_hz[-2:].tolist()
 
 
+def test_peaks_print_as_one_line():
+    """How many, and the strongest of them."""
+    row, spec = row_of(tone(1000.0, 0.1) + tone(2000.0, 0.01))
+    assert repr(find_peaks(row, spec)) == "<Peaks: 2 in 1 row, strongest 1000 Hz at -20 dBFS>"
+    assert repr(find_peaks([row, row], spec)).startswith("<Peaks: 4 in 2 rows, strongest 1000 Hz")
+
+
 def test_limits_of_number_distance_and_threshold():
     """The strongest peaks remain; those within the distance of a stronger one do not."""
     row, spec = row_of(tone(1000, 0.5) + tone(1040, 0.4) + tone(2000, 0.3) + tone(3000, 0.001))
@@ -208,6 +215,7 @@ def test_silence_and_values_that_are_not_finite_have_no_peaks():
     """Zeros, constant rows, NaN and infinite densities are no tones, and no warnings."""
     row, spec = row_of(tone(1000.0), scaling="density")
     assert len(find_peaks(np.zeros_like(row), spec)) == 0
+    assert repr(find_peaks(np.zeros_like(row), spec)) == "<Peaks: none>"
     assert len(find_peaks(np.ones_like(row), spec)) == 0
     assert len(find_peaks(np.full_like(row, np.nan), spec)) == 0
     assert len(find_peaks(np.empty((0, len(row))), spec)) == 0

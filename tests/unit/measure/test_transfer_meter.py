@@ -48,6 +48,13 @@ def assert_same(rows, others):
             assert table.tobytes() == expected.tobytes()
 
 
+def test_a_meter_prints_as_one_line():
+    """Rate, channels, quantities and interval are there."""
+    meter = meter_of(quantities=("delay", "averages"))
+    text = f"{FS:.6g} Hz, 4 channels, delay, averages each {N / FS:.6g} s>"
+    assert repr(meter) == f"<TransferIntervalMeter: {text}"
+
+
 @pytest.mark.parametrize("nfft_parity", [255, 256])
 def test_values_are_those_of_the_command(nfft_parity):
     """Each interval has the transfer functions of its own samples, of all responses."""

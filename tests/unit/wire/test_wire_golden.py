@@ -44,6 +44,16 @@ def test_messages_of_the_first_daemons_are_still_read(golden):
     assert {key: now[key] for key in json.loads(header)} == json.loads(header)
 
 
+def test_values_print_as_one_line(messages):
+    """Topic, values, time and number are there, and no array."""
+    assert repr(messages["spectrum"]) == (
+        "<Frame spec/mic1/0/dbfs/: 33 values in dBFS, 2026-01-01T00:00:00.000000000Z, seq 7>"
+    )
+    assert repr(messages["bands"]) == (
+        "<BandFrame bands/mic1/0/octaves/: 4 values in dBFS, 2026-01-01T00:00:00.000000000Z, seq 2>"
+    )
+
+
 def test_fields_that_came_later_have_defaults():
     """An older daemon has no suspected losses, and only one-sided spectra."""
     spectrum, meta, heartbeat = (decode(parts_of(golden)).header for golden in FIRST)

@@ -98,6 +98,14 @@ def test_levels_survive_the_wire():
     assert (header.flags, second.header.flags) == (("overload", "settling"), ())
     np.testing.assert_array_equal(first.values, [-20.5, -17.0, -23.0])
     assert second["LAeq"] == -30.25
+    assert repr(first) == (
+        "<LevelsFrame levels/mic/0/meter/: LAeq -20.5 dBFS, LAE -17 dB re 0.5 FS^2 s, "
+        "LUFS_I -23 LUFS, 2023-11-14T22:13:20.000000000Z, seq 0>"
+    )
+    many = ("a",) * 7
+    longer = replace(first, header=msgspec.structs.replace(header, quantities=many, units=many))
+    assert "LAeq" not in repr(replace(longer, values=np.zeros(7)))
+    assert repr(replace(longer, values=np.zeros(7))).count("a 0 a, ") == 6
     assert encode(first) == list(messages()[0])
     again = decode([b"last/mic/0/meter/", *messages()[0][1:]])
     assert isinstance(again, LevelsFrame)
