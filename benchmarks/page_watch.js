@@ -56,6 +56,7 @@ class Seen {
       files_bytes: bytesOf(files),
       files_s: round(longest(files.map(({ responseEnd }) => responseEnd)) / 1000),
       first_rows_s: round(this.first / 1000),
+      start_longest_task_ms: Math.round(longest(this.tasks)),
     };
   }
 

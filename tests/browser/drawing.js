@@ -157,6 +157,22 @@ window.drawSlowly = async ({ frames, busyMs }) => {
   return waterfall.kind;
 };
 
+/** Draw one frame of a new 2D waterfall that has no time to paint a line, before and after a resize. */
+window.drawInNoTime = () => {
+  const { now } = performance;
+  let ms = 0;
+  performance.now = () => (ms += 1000);
+  const waterfall = chooseRenderer(addCanvas({ width: "100px" }), "2d");
+  window.waterfall = waterfall;
+  for (const height of [50, 80]) {
+    waterfall.resize(100, height);
+    waterfall.setAxis(makeAxis({ kind: "linear", f0: 0, f1: 24000, width: 100 }));
+    waterfall.setScroll({ newestMs: T0, msPerPx: 20 });
+    waterfall.draw();
+  }
+  performance.now = now;
+};
+
 window.startChosen = (forced) => {
   window.waterfall = chooseRenderer(addCanvas({ width: "100px" }), forced);
   return { kind: window.waterfall.kind, gpu: hasGpu() };

@@ -114,6 +114,17 @@ class FirefoxTab:
         assert found["type"] == "success", found
         return found["result"].get("value")
 
+    def resize(self, width, height, density):
+        """Give the window a size [CSS px], and a CSS pixel so many device pixels."""
+        viewport = {"width": width, "height": height}
+        params = {"context": self._context, "viewport": viewport, "devicePixelRatio": density}
+        self._remote.call("browsingContext.setViewport", params)
+
+    def picture(self):
+        """Return a PNG of the window, in base64."""
+        params = {"context": self._context}
+        return self._remote.call("browsingContext.captureScreenshot", params)["data"]
+
     def click(self, x, y):
         """Click a point of the viewport [CSS px]."""
         actions = [
@@ -170,10 +181,14 @@ def chromium_tab(folder, address):
 
 
 @contextlib.contextmanager
-def firefox_tab(folder):
-    """Run Debian's Firefox with one tab and a profile of its own."""
+def firefox_tab(folder, preferences=()):
+    """Run Debian's Firefox with one tab and a profile of its own, with some preferences."""
     profile = folder / "firefox"
     profile.mkdir()
+    lines = [
+        f"user_pref({json.dumps(name)}, {value});\n" for name, value in dict(preferences).items()
+    ]
+    (profile / "user.js").write_text("".join(lines))
     options = ["--headless", "--no-remote", "--remote-debugging-port", "0"]
     places = ["--profile", profile, f"--window-size={SIZE}"]
     with (

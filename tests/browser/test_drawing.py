@@ -147,6 +147,14 @@ def test_scrolling_and_zooming_redraw_from_the_ring(page, kind):
     np.testing.assert_array_equal(moved, pixels(page))
 
 
+def test_lines_that_are_not_painted_yet_have_no_data(page):
+    """Lines of a large waterfall are painted over some frames, and none is black until then."""
+    page.evaluate("drawInNoTime()")
+    shown = pixels(page)
+    assert shown.shape == (80, 100, 3)
+    assert {tuple(colour) for colour in shown.reshape(-1, 3)} == {NO_DATA}
+
+
 def test_a_lost_context_comes_back_twice(page):
     """After its context was lost, WebGL draws the same picture; the third time it gives up."""
     expected = draw(page, "2d")

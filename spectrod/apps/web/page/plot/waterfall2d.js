@@ -2,6 +2,7 @@
  * The waterfall on a 2D canvas: lines in an offscreen canvas as a ring, put on the screen in two parts.
  */
 
+import { CODE_NONE } from "../rows/levels.js";
 import { Waterfall } from "./waterfall.js";
 
 /** A waterfall that needs no GPU. */
@@ -26,10 +27,21 @@ export class Waterfall2D extends Waterfall {
     this.#ringContext = this.#ring.getContext("2d", { alpha: false });
     this.#line = new ImageData(Math.max(width, 1), 1);
     this.#pixels = new Uint32Array(this.#line.data.buffer);
+    this.#fill();
   }
 
   paintColors(colors) {
+    const isFirst = this.#colors === null;
     this.#colors = colors;
+    if (isFirst) this.#fill();
+  }
+
+  /** Lines of a large canvas are painted over some frames: until then they have no data. */
+  #fill() {
+    if (this.#ring === null || this.#colors === null) return;
+    const colour = this.#colors[CODE_NONE];
+    this.#ringContext.fillStyle = `rgb(${[0, 8, 16].map((shift) => (colour >> shift) & 255).join(" ")})`;
+    this.#ringContext.fillRect(0, 0, this.#ring.width, this.#ring.height);
   }
 
   paintSlot(slot) {
