@@ -149,8 +149,11 @@ class FirefoxPage:
     def __init__(self, tab: FirefoxTab, address: str) -> None:
         self._tab = tab
         self._before = len(tab.problems)
+        # Its profile remembers panes of the picture before.
         tab.open(address)
         tab.evaluate("localStorage.clear()")
+        tab.open("about:blank")
+        tab.open(address)
 
     def evaluate(self, expression: str) -> str | int | None:
         """Return the value of an expression, or of what it promises."""
