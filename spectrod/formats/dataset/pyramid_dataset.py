@@ -97,8 +97,13 @@ def pyramid_dataset(folder: Path, cells: str | None) -> Dataset:
     begins = np.arange(level.first, level.stop, dtype=np.int64) * about.cells_ns[level.number]
     time = Variable(("time",), begins, _time(name))
     efforts = RowArray((len(level),), np.dtype(np.float64), partial(level.read, _effort, 0.0))
-    effort = lazy_variable(("time",), efforts, _EFFORT)
-    found = {**_axes(about), "time": time, "effort": effort, **_statistics(about, level)}
+    found = {
+        **_axes(about),
+        "time": time,
+        "time_bnds": _time_bounds(level, about.cells_ns[level.number]),
+        "effort": lazy_variable(("time",), efforts, _EFFORT),
+        **_statistics(about, level),
+    }
     return Dataset(found, attrs=_attributes(about, level))
 
 
@@ -170,7 +175,22 @@ def _time(name: str) -> dict[str, Any]:
         "units": f"nanoseconds {EPOCH}",
         "calendar": "standard",
         "axis": "T",
+        "bounds": "time_bnds",
     }
+
+
+def _time_bounds(level: _CellRange, cell_ns: int) -> Variable:
+    """Return begin and end of each cell, which are computed when they are used."""
+    rows = partial(_put_time_bounds, level.first, cell_ns)
+    array = RowArray((len(level), 2), np.dtype(np.int64), rows)
+    return lazy_variable(("time", "bnds"), array, {})
+
+
+def _put_time_bounds(
+    first: int, cell_ns: int, numbers: Int64Array, put: Callable[[slice, NDArray[Any]], None]
+) -> None:
+    begins = (first + numbers) * cell_ns
+    put(slice(0, len(numbers)), np.stack([begins, begins + cell_ns], axis=1))
 
 
 def _description(about: PyramidMetadata) -> Description:

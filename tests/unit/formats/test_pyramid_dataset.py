@@ -70,6 +70,9 @@ def test_cells_are_those_of_the_reader(tmp_path, settings, values_max, name, cel
     begins = found.time.to_numpy().astype(np.int64)
     assert np.all(np.diff(begins) == cell_ns)
     assert begins[0] == BEGIN_NS // cell_ns * cell_ns
+    ends = begins + cell_ns
+    np.testing.assert_array_equal(found.time_bnds.astype(np.int64), np.stack([begins, ends], 1))
+    assert found.time_bnds[-1, 1].to_numpy().astype(np.int64) == ends[-1]
     reader = PyramidReader(tmp_path / "p")
     columns = reader.columns(begins[0], begins[-1] + cell_ns, len(begins))
     reader.close()
