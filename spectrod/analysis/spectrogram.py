@@ -102,6 +102,8 @@ class Spectrogram:
     def plot(self, ax: Any = None, signal: int = 0) -> Any:
         """Draw the levels of one signal, down to 100 dB below the highest, with matplotlib.
 
+        The axis of bands is logarithmic, unless one lies at 0 Hz.
+
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional

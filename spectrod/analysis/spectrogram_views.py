@@ -84,6 +84,8 @@ def draw(found: "Spectrogram", ax: Any = None, signal: int = 0) -> Any:
     level = np.maximum(level, top - _DYNAMIC_RANGE_DB)
     mesh = ax.pcolormesh(t, f, level, shading="nearest", rasterized=True)
     ax.set(xlabel="time [s]", ylabel="frequency [Hz]")
+    if found.spec.band_table is not None and f[0] > 0.0:  # millidecades begin at 0 Hz
+        ax.set_yscale("log")
     ax.figure.colorbar(mesh, ax=ax, label=f"{long_name(found.spec)} [{scale.level_unit}]")
     return ax
 

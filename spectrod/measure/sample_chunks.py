@@ -91,11 +91,23 @@ def checked_samples(samples: ArrayLike, channels: int, position: int) -> NDArray
     if given.ndim != 2 or len(given) != channels or given.dtype.kind != "f":
         raise ConfigError(
             f"samples of shape {given.shape}, {given.dtype}: must be ({channels}, n) real "
-            "floating-point numbers, 1.0 at full scale"
+            f"floating-point numbers, 1.0 at full scale{_remedy(given, channels)}"
         )
     if not np.isfinite(given).all():
         raise InputError(f"samples after {position}: not finite")
     return given
+
+
+def _remedy(given: NDArray[Any], channels: int) -> str:
+    """Say how an array of another order or of integers is made to fit."""
+    hints = []
+    if given.ndim == 2 and len(given) > given.shape[1]:
+        hints.append("transpose (n, channels)")
+        if given.shape[1] != channels:
+            hints.append(f"the meter has channels={channels}")
+    if given.dtype.kind == "i":
+        hints.append(f"divide {given.dtype} by {1 << (8 * given.dtype.itemsize - 1)}")
+    return "; " + ", ".join(hints) if hints else ""
 
 
 def check_stream(fs: float, channels: int) -> None:

@@ -76,6 +76,15 @@ def test_plot_draws_levels(settings):
     assert axes.figure.axes[1].get_ylabel().endswith(f"[{unit}]")
 
 
+@pytest.mark.parametrize(
+    ("bands", "scale"), [("octave", "log"), ("mel:8", "log"), ("reassigned", "linear")]
+)
+def test_bands_have_a_logarithmic_axis(bands, scale):
+    """Low bands are not squashed; bins stay linear."""
+    assert found(bands=bands).plot().get_yscale() == scale
+    assert found().plot().get_yscale() == "linear"
+
+
 def test_plot_draws_into_given_axes():
     """Axes that are given are drawn into, and a signal is chosen."""
     spectra = found(channels=2)

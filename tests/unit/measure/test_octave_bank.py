@@ -139,6 +139,10 @@ def test_unusable_samples_are_refused():
         meter.push(np.zeros(5))
     with pytest.raises(ConfigError, match=r"int16: must be .* floating-point .* 1\.0 at full"):
         meter.push(np.zeros((2, 5), np.int16))
+    with pytest.raises(ConfigError, match=r"transpose \(n, channels\), divide int16 by 32768$"):
+        meter.push(np.zeros((5, 2), np.int16))
+    with pytest.raises(ConfigError, match=r"\(n, channels\), the meter has channels=1$"):
+        OctaveMeter(FS).push(np.zeros((5, 2)))
     with pytest.raises(InputError, match="samples after 0: not finite"):
         meter.push(np.full((2, 3), np.nan))
 
