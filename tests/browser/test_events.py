@@ -116,13 +116,29 @@ def test_the_list_wraps_filters_and_goes_to_what_is_chosen(tab, daemon):
     card.wait_for(state="hidden")
 
 
+def test_filters_and_order_of_the_list_stay(tab, daemon):
+    """They are in the address, and the list is open again after a reload."""
+    texts = ["first", "second", "another"]
+    for number, text in enumerate(texts):
+        daemon.send(*plain_event(number + 1, f"no such device, {text}"))
+    tab.page.locator("#events-box summary").click()
+    tab.row_of("events", "another")
+    rows = tab.page.locator("#events tbody tr")
+    tab.page.get_by_label("Order of events").select_option("oldest")
+    tab.page.get_by_role("searchbox", name="Words in events").fill("device")
+    tab.page.wait_for_url(lambda url: "&evwords=device&evorder=oldest" in url)
+    tab.page.reload()
+    tab.row_of("events", "another")
+    assert [text.split()[-1] for text in rows.all_inner_texts()] == texts
+    assert tab.page.get_by_role("searchbox", name="Words in events").input_value() == "device"
+
+
 def test_a_page_that_is_opened_later_has_the_events_before(tab, daemon):
     """After a reload the list has an event that came before, once."""
     daemon.send(*plain_event(1, "no such device"))
     tab.page.locator("#events-box summary").click()
     tab.row_of("events", "no such device")
     tab.page.reload()
-    tab.page.locator("#events-box summary").click()
     tab.row_of("events", "no such device")
     assert tab.page.locator("#events tbody tr").count() == 1
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { concerns, EventLog, filtered, makeMark } from "../../spectrod/apps/web/page/link/events.js";
+import { concerns, EventLog, filtered, makeMark, ordered } from "../../spectrod/apps/web/page/link/events.js";
 import { drawnOf, grouped, groupText } from "../../spectrod/apps/web/page/panel/eventmarks.js";
 import { boxOfMark, placeText, viewOfMark } from "../../spectrod/apps/web/page/panel/markcard.js";
 import { makeView } from "../../spectrod/apps/web/page/panel/view.js";
@@ -81,6 +81,16 @@ test("a filter takes a kind, what a mark is about, and words of all of it in any
   assert.deepEqual(found({ kind: "gap", text: "hum" }), []);
 });
 
+test("a list is ordered by time, or by kind or source, of one of these the newest first", () => {
+  const of = (t0, kind, source) => makeMark({ t0, kind, source, text: "" });
+  const marks = [of(4, "gap", "roof"), of(3, "epoch", "mic"), of(2, "gap", "mic"), of(1, "epoch", "roof")];
+  const times = (order) => ordered(marks, order).map(({ t0 }) => t0);
+  assert.deepEqual(times("newest"), [4, 3, 2, 1]);
+  assert.deepEqual(times("oldest"), [1, 2, 3, 4]);
+  assert.deepEqual(times("kind"), [3, 1, 4, 2]);
+  assert.deepEqual(times("source"), [3, 2, 4, 1]);
+});
+
 test("marks nearer than a finger's breadth are clicked as one, and no two places that are clicked overlap", () => {
   const places = [100, 0, 10, 23, 47, 47.5, 200].map((y) => ({ mark: { kind: `k${y}`, text: "t" }, y }));
   const groups = grouped(places);
@@ -151,6 +161,8 @@ test("of many marks one is drawn in each part of the height, the newest of it, a
 test("a list of too many says how many there are", () => {
   assert.equal(countText(20, 20), "");
   assert.equal(countText(3, 20), "3 of 20");
+  assert.equal(countText(900, 900, false, "oldest"), "the oldest 500 are listed");
+  assert.equal(countText(900, 900, false, "kind"), "the first 500 are listed");
   assert.equal(countText(900, 20000, true), "900 of 20000; the newest 500 are listed; older than the newest 20000 are left out");
 });
 

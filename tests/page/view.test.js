@@ -34,6 +34,10 @@ const FULL = {
   days: true,
   less: "spec/roof/0/dbfs/",
   lines: ["meter/LAeq", "per second/L90, fast"],
+  eventKind: "trigger",
+  eventSource: "mic · left",
+  eventWords: "hum & buzz ",
+  eventOrder: "kind",
 };
 
 test("a view survives its own text", () => {

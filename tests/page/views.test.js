@@ -127,7 +127,7 @@ test("any value of any kind in any field of a view is taken as it is, or refused
   const any = (depth) => (depth === 0 || next() < 0.4 ? leaf() : next() < 0.5 ? Array.from({ length: Math.floor(4 * next()) }, () => any(depth - 1)) : { t0: any(0), length: any(0), of: any(0) });
   let taken = 0;
   for (let n = 0; n < 3000; n += 1) {
-    const names = Object.keys(DEFAULTS).filter(() => next() < 0.1);
+    const names = Object.keys(DEFAULTS).filter(() => next() < 0.08);
     const view = Object.fromEntries(names.map((name) => [name, any(2)]));
     const text = JSON.stringify({ format: "spectrod-view", version: 1, name: "a", zone: "UTC", view });
     let made = null;

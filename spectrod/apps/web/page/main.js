@@ -126,7 +126,7 @@ const viewList = new ViewList(at("views"), new Views(storage), {
 const legend = new Legend(at("legend"));
 const meters = new Meters(at("meters"));
 const tables = new Tables({ peaks: at("peaks"), cursors: at("cursors"), band: at("band") });
-const eventList = new EventList(at("events"), openMark);
+const eventList = new EventList(at("events"), { open: openMark, change });
 const markCard = new MarkCard({
   change,
   scene: () => panels.scene(),
@@ -510,7 +510,7 @@ function showSlowly() {
   showOverview();
   timeBar.show({ tMs: view.t1 ?? panels.newestMs(), zone: zoneOf(prefs), chosen: prefs.zone });
   tables.show({ moments: panels.moments(view), view: atShownTime(view), zone: zoneOf(prefs), ...panels.readings(view) });
-  if (at("events-box").open) eventList.show(session.events, zoneOf(prefs));
+  if (at("events-box").open) eventList.show(session.events, view, zoneOf(prefs));
   markCard.show(session.events.selected);
   showLineChoice();
   const news = newsText(session.events.takeNews(), session.events.total, zoneOf(prefs));
@@ -547,6 +547,8 @@ function listen() {
     setSelecting(!isSelecting);
     if (isSelecting) panes.closeSheet();
   });
+  at("events-box").open = prefs.isEventsOpen;
+  at("events-box").addEventListener("toggle", () => keepPrefs({ isEventsOpen: at("events-box").open }));
   at("layout").addEventListener("change", () => change({ layout: at("layout").value }));
   for (const button of document.querySelectorAll("[data-save]")) {
     const kinds = button.dataset.save.split(" ");

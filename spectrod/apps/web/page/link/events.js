@@ -169,5 +169,17 @@ export function filtered(entries, { kind = "", about = "", text = "" }) {
   return entries.filter((mark) => (kind === "" || mark.kind === kind) && (about === "" || aboutText(mark) === about) && isFound(mark));
 }
 
+/** Orders of lists of events; of equal ones the newest first. */
+export const ORDERS = Object.freeze(["newest", "oldest", "source", "kind"]);
+
+const byText = (textOf) => (a, b) => (textOf(a) < textOf(b) ? -1 : textOf(a) > textOf(b) ? 1 : 0);
+
+/** Marks in an order of `ORDERS`, of such as are sorted, the newest first. */
+export function ordered(marks, order) {
+  if (order === "oldest") return [...marks].reverse();
+  if (order === "newest") return marks;
+  return [...marks].sort(byText(order === "source" ? aboutText : ({ kind }) => kind));
+}
+
 /** What a mark is about, for a person. */
 export const aboutText = ({ source, channel }) => (channel === "" ? source : `${source} · ${channel}`);

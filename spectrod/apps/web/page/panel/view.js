@@ -8,9 +8,11 @@
  * the same places, null of one that is at no time; `selection` is a box, `{t0, t1, f0, f1}`. `decay` [dB/s] 0 holds until
  * a reset, after `holdTime` [s];
  * `harmonics`: multiples of the first cursor's frequency are marked; `lines` are columns of measurements that are drawn over time, as `PRODUCT/NAME`;
+ * `eventKind`, `eventSource`, `eventWords` filter the list of events, empty lets all through; `eventOrder` is one of `ORDERS` (link/events.js);
  * `smoothing` 3: line spectra are smoothed by a third of an octave; 0: not. `timeConstant` [s] 0 is the mean since the reset.
  */
 
+import { ORDERS } from "../link/events.js";
 import { isPalette } from "../plot/palette.js";
 import { BARS, FRACTIONS } from "../rows/spectrumsum.js";
 
@@ -31,6 +33,7 @@ export const BOUNDS = Object.freeze({
   split: [10, 90],
   topics: 8,
   topicLength: 512,
+  wordsLength: 100,
   ranges: 8,
   fragment: 8192,
   cursors: 2,
@@ -70,6 +73,10 @@ export const DEFAULTS = Object.freeze({
   days: false,
   less: "",
   lines: Object.freeze([]),
+  eventKind: "",
+  eventSource: "",
+  eventWords: "",
+  eventOrder: "newest",
 });
 
 const clamp = (value, lowest, highest) => Math.min(highest, Math.max(lowest, value));
@@ -176,6 +183,10 @@ export function makeView(given = {}) {
     days: wanted.days === true,
     less: texts([wanted.less], 1, BOUNDS.topicLength)[0] ?? "",
     lines: texts(wanted.lines, BOUNDS.lines, BOUNDS.topicLength),
+    eventKind: texts([wanted.eventKind], 1, BOUNDS.topicLength)[0] ?? "",
+    eventSource: texts([wanted.eventSource], 1, BOUNDS.topicLength)[0] ?? "",
+    eventWords: texts([wanted.eventWords], 1, BOUNDS.wordsLength)[0] ?? "",
+    eventOrder: oneOf(wanted.eventOrder, ORDERS, DEFAULTS.eventOrder),
   });
 }
 
@@ -236,6 +247,10 @@ const reads = {
   days: (text) => ({ days: text === "1" }),
   less: (text) => ({ less: text }),
   line: (text, all) => ({ lines: all }),
+  evkind: (text) => ({ eventKind: text }),
+  evsource: (text) => ({ eventSource: text }),
+  evwords: (text) => ({ eventWords: text }),
+  evorder: (text) => ({ eventOrder: text }),
 };
 
 const fieldsOf = (fragment) => new URLSearchParams(fragment.replace(/^#/, ""));
@@ -284,6 +299,10 @@ const writes = {
   tau: (view) => short(view.timeConstant),
   days: (view) => (view.days ? "1" : "0"),
   less: (view) => view.less,
+  evkind: (view) => view.eventKind,
+  evsource: (view) => view.eventSource,
+  evwords: (view) => view.eventWords,
+  evorder: (view) => view.eventOrder,
   peaks: (view) => (view.peaks ? "1" : "0"),
   c: (view) => view.cursors.map(short).join(","),
   ct: (view) => view.times.map((tMs) => (tMs === null ? "" : whole(tMs))).join(","),

@@ -1,11 +1,12 @@
 /** The list of events: all that is kept, filtered by kind, by what they are about, and by words; one click goes to one. */
 
-import { aboutText, filtered } from "../link/events.js";
+import { aboutText, filtered, ORDERS, ordered } from "../link/events.js";
 import { formatTime } from "../plot/time.js";
 import { element, setAttribute, setText } from "./dom.js";
 
 /** Rows of the list: of more, filters find the rest. */
 const LISTED_MAX = 500;
+const ORDER_TEXTS = Object.freeze({ newest: "newest first", oldest: "oldest first", source: "by source", kind: "by kind" });
 const COLUMNS = ["time", "source", "kind", "event"];
 
 /** Text of an event for a screen reader, which hears of several at once; empty without any. */
@@ -21,6 +22,7 @@ export class EventList {
   #kind = element("select", { "aria-label": "Kind of events" });
   #about = element("select", { "aria-label": "Source of events" });
   #text = element("input", { type: "search", maxlength: 100, placeholder: "words", "aria-label": "Words in events" });
+  #order = element("select", { "aria-label": "Order of events" }, ...ORDERS.map((order) => element("option", { value: order }, ORDER_TEXTS[order])));
   #body = element("tbody");
   #empty = element("p", { class: "empty" });
   #count = element("span", { class: "aside", role: "status" });
@@ -30,30 +32,35 @@ export class EventList {
 
   /**
    * @param {HTMLElement} place
-   * @param {(mark: import("../link/events.js").Mark) => void} open shows a mark
+   * @param {{open: (mark: import("../link/events.js").Mark) => void, change: (part: object) => void}} given `open` shows a
+   *   mark, `change` changes the view
    */
-  constructor(place, open) {
+  constructor(place, { open, change }) {
     this.#open = open;
+    const fields = { eventKind: this.#kind, eventSource: this.#about, eventWords: this.#text, eventOrder: this.#order };
+    for (const [name, field] of Object.entries(fields)) field.addEventListener("input", () => change({ [name]: field.value }));
     const head = element("tr", {}, ...COLUMNS.map((name) => element("th", { scope: "col" }, name)));
     place.append(
-      element("form", { class: "event-filter", role: "search", "aria-label": "Events" }, this.#kind, this.#about, this.#text, this.#count),
+      element("form", { class: "event-filter", role: "search", "aria-label": "Events" }, this.#kind, this.#about, this.#text, this.#order, this.#count),
       element("table", {}, element("caption", { class: "hidden" }, "Events"), element("thead", {}, head), this.#body),
       this.#empty,
     );
     place.firstElementChild.addEventListener("submit", (event) => event.preventDefault());
   }
 
-  /** Bring the list up to date. */
-  show({ entries, version, selected, hasMore }, zone) {
-    const filter = { kind: this.#kind.value, about: this.#about.value, text: this.#text.value };
-    const key = JSON.stringify([version, zone, filter]);
+  /** Bring the list up to date: what of the events the view lets through, in its order. */
+  show({ entries, version, selected, hasMore }, view, zone) {
+    const filter = { kind: view.eventKind, about: view.eventSource, text: view.eventWords };
+    const key = JSON.stringify([version, zone, filter, view.eventOrder]);
     if (key === this.#key) return;
     this.#key = key;
-    fillChoice(this.#kind, "all kinds", entries.map(({ kind }) => kind));
-    fillChoice(this.#about, "all sources", entries.map(aboutText));
-    const found = filtered(entries, filter);
+    fillChoice(this.#kind, "all kinds", entries.map(({ kind }) => kind), filter.kind);
+    fillChoice(this.#about, "all sources", entries.map(aboutText), filter.about);
+    if (this.#text.value !== filter.text) this.#text.value = filter.text;
+    this.#order.value = view.eventOrder;
+    const found = ordered(filtered(entries, filter), view.eventOrder);
     this.#fill(listed(found, selected), zone, selected);
-    setText(this.#count, countText(found.length, entries.length, hasMore));
+    setText(this.#count, countText(found.length, entries.length, hasMore, view.eventOrder));
     setText(this.#empty, entries.length === 0 ? "none" : "none of this kind");
     this.#empty.hidden = found.length > 0;
   }
@@ -84,7 +91,7 @@ export class EventList {
   }
 }
 
-/** The newest of the marks that were found, and those that are selected. */
+/** The first of the marks that were found, and those that are selected. */
 function listed(found, selected) {
   if (found.length <= LISTED_MAX) return found;
   const chosen = new Set(selected);
@@ -92,20 +99,19 @@ function listed(found, selected) {
 }
 
 /** How many of the events the list has. */
-export function countText(found, all, hasMore = false) {
+export function countText(found, all, hasMore = false, order = "newest") {
   const parts = [
     found === all ? "" : `${found} of ${all}`,
-    found > LISTED_MAX ? `the newest ${LISTED_MAX} are listed` : "",
+    found > LISTED_MAX ? `the ${order === "newest" || order === "oldest" ? order : "first"} ${LISTED_MAX} are listed` : "",
     hasMore ? `older than the newest ${all} are left out` : "",
   ];
   return parts.filter(Boolean).join("; ");
 }
 
-/** Offer each of some texts once, with one for all of them; what is chosen stays. */
-function fillChoice(select, all, texts) {
-  const chosen = select.value;
+/** Offer each of some texts once, what is chosen as well, and one for all of them. */
+function fillChoice(select, all, texts, chosen) {
   const offered = ["", ...new Set([...texts, chosen].filter(Boolean))].sort();
-  if (offered.length === select.options.length && offered.every((text, k) => select.options[k].value === text)) return;
-  select.replaceChildren(...offered.map((text) => element("option", { value: text }, text || all)));
+  const isSame = offered.length === select.options.length && offered.every((text, k) => select.options[k].value === text);
+  if (!isSame) select.replaceChildren(...offered.map((text) => element("option", { value: text }, text || all)));
   select.value = chosen;
 }
