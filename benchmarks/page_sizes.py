@@ -8,8 +8,8 @@ show them, with a fresh profile and no pane open, and once more with the pane of
 picture is a PNG in FOLDER, and ``BROWSER-LOOK-DENSITY.png`` has all of them beside each other. The
 looks are light, dark and high contrast: in Chromium ``prefers-contrast: more``, in Firefox colours
 of the user in place of the page's. It ends with status 1, and a line for each, where a page is
-wider than its window, a button lies outside of it, a plot is lower than 80 px, or the console has
-an error.
+wider than its window, a button lies outside of it, a plot is lower than 80 px, the console has an
+error, or axe-core, if the browser tests have installed it, finds a violation.
 """
 
 import argparse
@@ -36,6 +36,13 @@ CHROMIUM = "/usr/bin/chromium"
 SIZES = "360x640,768x1024,1366x768,1920x1080,3840x2160"
 LOOKS = ("light", "dark", "contrast")
 TOPICS = "&".join(f"topic=spec/mic/{n}/dbfs/" for n in range(2))
+AXE = ROOT / "tests" / "browser" / "node_modules" / "axe-core" / "axe.min.js"
+AXE_RUN = """axe.run({
+  resultTypes: ["violations"],
+  rules: { "color-contrast": { enabled: !matchMedia("(forced-colors: active)").matches } },
+}).then(({ violations }) =>
+  violations.map(({ id, nodes }) => `${id} at ${nodes[0].target}`).join("; "))"""
+"""What axe-core finds; forced colours are the system's, and so is their contrast."""
 FIREFOX_LOOKS: dict[str, dict[str, int]] = {
     "light": {"layout.css.prefers-color-scheme.content-override": 1},
     "dark": {"layout.css.prefers-color-scheme.content-override": 0},
@@ -176,14 +183,16 @@ def look_at(page: Shown, path: Path) -> list[str]:
     """Store a picture of the page, and of its pane; return what is wrong with both."""
     page.evaluate(until(DRAWN))
     page.evaluate(SETTLE)
+    if AXE.exists():
+        page.evaluate(f"(() => {{ {AXE.read_text('utf-8')} }})()")
     faults = []
     for state in ("calm", "measure"):
         if state == "measure":
             page.evaluate(OPEN)
             page.evaluate(SETTLE)
         path.with_name(f"{path.name}-{state}.png").write_bytes(page.picture())
-        # With a pane over the plots nothing is asked of their height.
-        found = str(page.evaluate(FAULTS))
+        asked = [FAULTS, *([AXE_RUN] if AXE.exists() else [])]
+        found = "; ".join(filter(None, (str(page.evaluate(one)) for one in asked)))
         faults += [f"{path.name}, {state}: {found}"] if found else []
     return faults + [f"{path.name}: {text}" for text in page.problems()]
 

@@ -475,6 +475,35 @@ def test_nobody_is_shut_out(open_context, address, axe, width, look):
     assert tab.problems == []
 
 
+SIZES = (
+    (360, 640, "dark", "no-preference"),
+    (768, 1024, "light", "more"),
+    (1366, 768, "dark", "more"),
+    (1920, 1080, "light", "no-preference"),
+    (3840, 2160, "dark", "no-preference"),
+)
+"""Windows [CSS px] with a theme and contrast; benchmarks/page_sizes.py has each with each."""
+
+
+def test_five_sizes_shut_nobody_out(open_context, address, axe):
+    """axe-core finds nothing at all, in a page whose window and look change while it is open."""
+    tab = Tab(open_context(reduced_motion="reduce", is_calm=True), address)
+    tab.open(f"v=1&topic={MIC}&topic={LEFT}&hold=max&c=1000,2000")
+    tab.page.wait_for_function("() => cursors.textContent.includes(' oct')")
+    tab.page.evaluate(f"() => {{ {axe} }}")
+    for width, height, scheme, contrast in SIZES:
+        tab.page.set_viewport_size({"width": width, "height": height})
+        tab.page.emulate_media(color_scheme=scheme, contrast=contrast)
+        tab.page.wait_for_function(
+            "look => document.documentElement.dataset.theme === look", arg=scheme
+        )
+        found = tab.page.evaluate("() => axe.run()")
+        assert [(width, one["id"], one["nodes"]) for one in found["violations"]] == []
+        assert found["passes"]
+        assert not tab.page.evaluate("document.documentElement.scrollWidth > innerWidth")
+    assert tab.problems == []
+
+
 def test_the_plot_works_by_keys_alone(tab):
     """Tab reaches the plots; there ? opens the list of keys, Escape ends it, C sets a cursor."""
     tab.open()
