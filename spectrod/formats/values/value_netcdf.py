@@ -11,6 +11,7 @@ from spectrod.dsp.units import NS_PER_S
 from spectrod.formats.export.disk import Disk
 from spectrod.formats.export.layout import EPOCH, Variable, plain
 from spectrod.formats.export.netcdf import NetcdfStore, need_netcdf
+from spectrod.formats.values.level_terms import level_terms
 from spectrod.formats.values.measurement_description import FLAGS, MeasurementDescription
 from spectrod.formats.values.measurement_table import begin_ns
 from spectrod.formats.values.value_writer import ValueWriter
@@ -96,8 +97,9 @@ def _variables(about: MeasurementDescription) -> list[Variable]:
     names = np.array([plain(name) for name in about.channels], dtype=object)
     units = np.array([plain(unit) for unit in about.units], dtype=object)
     if about.has_utc:
-        time = {"standard_name": "time", "units": f"seconds {EPOCH}", "calendar": "standard"}
-        exact = {"units": f"nanoseconds {EPOCH}", "calendar": "standard"}
+        utc = {"calendar": "standard", "units_metadata": "leap_seconds: none"}
+        time = {"standard_name": "time", "units": f"seconds {EPOCH}", **utc}
+        exact = {"units": f"nanoseconds {EPOCH}", **utc}
     else:
         time, exact = {"units": "s", "comment": "the date is unknown"}, {"units": "ns"}
     what = "time of an interval's first sample"
@@ -191,7 +193,7 @@ def _attributes(quantity: Quantity, about: MeasurementDescription) -> dict[str, 
     unit = about.unit(quantity)
     return {
         "long_name": f"{quantity.name} in {unit}",
-        # UDUNITS has no names of levels: spectrod_unit has the reference.
+        # Channels may have several references: spectrod_unit has them.
         "units": "1",
         "spectrod_unit": unit,
         **_MEASURED,
@@ -199,7 +201,7 @@ def _attributes(quantity: Quantity, about: MeasurementDescription) -> dict[str, 
 
 
 def _values(quantity: Quantity, about: MeasurementDescription) -> Variable:
-    attributes = _attributes(quantity, about)
+    attributes = _attributes(quantity, about) | level_terms(quantity, about.calibrations)
     if quantity.is_of_all_channels:
         return Variable(_variable_name(quantity), ("time",), "<f8", attributes)
     attributes["coordinates"] = "channel_name channel_unit"

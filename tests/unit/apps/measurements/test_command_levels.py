@@ -186,6 +186,10 @@ def test_calibrated_levels(capsys):
     with h5netcdf.File("cal.nc") as file:
         assert file["LAeq"].attrs["spectrod_unit"] == "dB SPL"
         assert file["LZeq"][-1, 0] == pytest.approx(94.0, abs=0.01)
+        assert file["LZeq"].attrs["standard_name"] == "sound_pressure_level_in_air"
+        assert file["LZeq"].attrs["units"] == "0.1 lg(re 4e-10 Pa2)"
+        assert file["LZFmax"].attrs["cell_methods"] == "time: maximum"
+        assert "standard_name" not in file["LAeq"].attrs
     assert "levels in dB SPL" in capsys.readouterr().out
 
 
