@@ -49,9 +49,7 @@ MEASUREMENT = {
     "had not settled within 0.1 dB": (
         f"{UNIT}measure/test_octave_bank.py::test_a_sine_settles_in_the_stated_time"
     ),
-    "read the same within 0.04 dB": (
-        f"{REFERENCE}test_pyoctaveband.py::test_levels_are_pyoctavebands"
-    ),
+    "read the same within 0.04 dB": (f"{REFERENCE}test_phonometry.py::test_levels_are_phonometrys"),
     "middle of a class, within 0.05 dB": f"{PERCENTILES}::test_long_rows_are_within_half_a_class",
     "its density within 0.3 dB": f"{PERCENTILES}::test_the_floor_is_that_of_the_noise",
 }
