@@ -1,5 +1,6 @@
 """The engine of the host: NumPy, for tests and for machines without OpenCL."""
 
+import sys
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -71,6 +72,14 @@ class Float64Engine(NumpyEngine):
     def plan(self, spec: SpectrumSpec, buffer: SampleBuffer, max_frames: int) -> "NumpyPlan":  # noqa: ARG002
         """Make a plan for frames in a buffer, any number per batch."""
         return NumpyPlan(spec, buffer, None)
+
+
+class Float32Engine(NumpyEngine):
+    """NumPy in float32 from the first frame on, where ``HostStft`` can: for parts of a stream."""
+
+    def plan(self, spec: SpectrumSpec, buffer: SampleBuffer, max_frames: int) -> "NumpyPlan":  # noqa: ARG002
+        """Make a plan for frames in a buffer, any number per batch."""
+        return NumpyPlan(spec, buffer, sys.maxsize)
 
 
 class NumpyPlan:

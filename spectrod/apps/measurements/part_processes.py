@@ -11,7 +11,7 @@ import numpy as np
 
 from spectrod.apps.measurements.bound_source import bind
 from spectrod.apps.measurements.measured_source import MeasuredSource
-from spectrod.apps.measurements.parts import ContinuousRanges, RecordingPart
+from spectrod.apps.measurements.parts import RecordingPart, ranges_of
 from spectrod.apps.measurements.sample_blocks import blocks_of
 from spectrod.cli.progress import ProgressBar
 from spectrod.cli.sample_range import SampleRange
@@ -131,7 +131,7 @@ def set_clock(meter: IntervalMeter, measured: MeasuredSource) -> int:
     begin : int
         Index of this sample.
     """
-    begin = ContinuousRanges.of(measured).begins[0]
+    begin = ranges_of(measured).begins[0]
     missing = begin - measured.span.first
     meter.push(_no_samples(measured), missing, measured.utc_ns(begin))
     return begin

@@ -3,8 +3,7 @@
 import logging
 from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from itertools import accumulate
+from dataclasses import dataclass
 from typing import cast
 
 from spectrod.apps.measurements.bound_source import BoundSource
@@ -12,7 +11,7 @@ from spectrod.apps.measurements.measured_source import MeasuredSource
 from spectrod.lib.time_zones import find_zone
 from spectrod.measure.intervals import DAY_S, IntervalBounds, LevelAlign
 from spectrod.measure.measurement_config import Cuts, IntervalMeter
-from spectrod.source.base import SelectableSource
+from spectrod.source.continuous_ranges import ContinuousRanges
 
 _PARTS_A_PROCESS = 4
 """Parts for each process, so that all of them end at about the same time."""
@@ -63,7 +62,7 @@ def cut_parts(bound: BoundSource, meter: IntervalMeter, jobs: int) -> list[Recor
         In order; one, which a line of the log says, if there is no such place.
     """
     source, cuts = bound.measured.source, bound.settings.cuts
-    ranges = ContinuousRanges.of(bound.measured)
+    ranges = ranges_of(bound.measured)
     next_cut = _next_cut(bound, meter, ranges)
     n_most = _INTERVALS_MAX * meter.interval_s * source.fs
     n_part = max(1, int(min(ranges.n_samples / (_PARTS_A_PROCESS * jobs), n_most)))
@@ -79,56 +78,10 @@ def cut_parts(bound: BoundSource, meter: IntervalMeter, jobs: int) -> list[Recor
     return [RecordingPart(a, b, b == end) for a, b in zip(begins, stops, strict=True)]
 
 
-@dataclass(frozen=True, slots=True)
-class ContinuousRanges:
-    """Samples without a gap between files.
-
-    Attributes
-    ----------
-    begins, ends : list of int
-        Index of the first sample of each, and after the last one; at least one.
-    """
-
-    begins: list[int]
-    ends: list[int]
-    _before: list[int] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, measured: MeasuredSource) -> "ContinuousRanges":
-        """Return those of the range that is measured."""
-        source, span = measured.source, measured.span
-        assert span.n_samples is not None
-        first, stop = span.first, span.first + span.n_samples
-        files = source.files if isinstance(source, SelectableSource) else ()
-        begins, ends = [first], [stop]
-        for one in files:
-            begin, end = max(first, one.first), min(stop, one.first + one.n_samples)
-            if begin >= end:
-                continue
-            if begins == [first] and ends == [stop]:
-                begins, ends = [begin], [end]
-            elif begin > ends[-1]:
-                begins.append(begin)
-                ends.append(end)
-            else:
-                ends[-1] = max(ends[-1], end)
-        lengths = (end - begin for begin, end in zip(begins, ends, strict=True))
-        return cls(begins, ends, [0, *accumulate(lengths)])
-
-    @property
-    def n_samples(self) -> int:
-        """Number of all samples."""
-        return self._before[-1]
-
-    def after(self, index: int, n: int) -> int | None:
-        """Return the index of the sample that ``n`` samples follow from an index on."""
-        k = max(0, bisect_left(self.begins, index + 1) - 1)
-        inside = min(max(0, index - self.begins[k]), self.ends[k] - self.begins[k])
-        place = self._before[k] + inside + n
-        if place >= self.n_samples:
-            return None
-        k = bisect_left(self._before, place + 1) - 1
-        return self.begins[k] + place - self._before[k]
+def ranges_of(measured: MeasuredSource) -> ContinuousRanges:
+    """Return the ranges without a gap between files of the samples that are measured."""
+    assert measured.span.n_samples is not None
+    return ContinuousRanges.of(measured.source, measured.span.first, measured.span.n_samples)
 
 
 def _next_cut(

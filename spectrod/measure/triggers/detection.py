@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.dsp.units import NS_PER_S
 from spectrod.measure.triggers.look_ahead import LookAhead
-from spectrod.measure.triggers.trigger import TriggerEvent
+from spectrod.measure.triggers.trigger import MeasuredRows, TriggerEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +144,13 @@ class PlacedEvents:
 
     def push(self, batch: SpectrumBatch) -> list[Detection]:
         """Take the next rows; return the events that have ended."""
-        if self._anchor is None and batch.n_frames:
-            self._anchor = int(batch.sample_index[0]), int(batch.t_utc_ns[0])
-        return self._placed(self._finder.push(batch))
+        return self.push_measured(self._finder.measure(batch))
+
+    def push_measured(self, rows: MeasuredRows) -> list[Detection]:
+        """Take the next rows that the finder has measured; see ``push``."""
+        if self._anchor is None and rows.n_rows:
+            self._anchor = int(rows.sample_index[0]), int(rows.t_utc_ns[0])
+        return self._placed(self._finder.push_measured(rows))
 
     def finish(self) -> list[Detection]:
         """Return the events of the rows that wait, and the one that lasts to the end."""

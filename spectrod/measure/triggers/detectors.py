@@ -70,11 +70,15 @@ class Detector(Protocol):
     def floor(self) -> NoiseFloor | None:
         """The adaptive floor; None without one."""
 
-    def levels(self, values: NDArray[Any]) -> Float32Array:
-        """Return what the adaptive floor is of, (rows, signals, n) float32 [dB]."""
+    def measure(self, values: NDArray[Any]) -> Float32Array | Readings:
+        """Return what rows say alone, of (rows, signals, values) float32 in the spec's unit.
 
-    def read(self, values: NDArray[Any]) -> Readings:
-        """Read (rows, signals, values) float32, in the spec's unit."""
+        That is levels, of which the adaptive floor is, (rows, signals, n) float32 [dB], or the
+        readings where no row depends on those before.
+        """
+
+    def read(self, measured: Float32Array | Readings) -> Readings:
+        """Read the next rows, as ``measure`` returned them."""
 
 
 def open_detector(config: TriggerConfig, spec: SpectrumSpec, mask: Mask | None) -> Detector:
@@ -213,15 +217,15 @@ class _BandDetector:
         self.floor = _floor_of(config, spec, 1, bias_db)
         self._compare = _comparison(config, self.floor)
 
-    def levels(self, values: NDArray[Any]) -> Float32Array:
+    def measure(self, values: NDArray[Any]) -> Float32Array:
         """See ``Detector``."""
         power = self._spec.scale.to_power(values[..., self._values]) @ self._weights
         return power_to_level(power, self._reference, FLOOR_DBFS)[..., np.newaxis]
 
-    def read(self, values: NDArray[Any]) -> Readings:
+    def read(self, measured: Float32Array | Readings) -> Readings:
         """See ``Detector``."""
-        level = self.levels(values)
-        return _highest(level, *self._compare(level), np.array([np.nan]))
+        assert not isinstance(measured, Readings)
+        return _highest(measured, *self._compare(measured), np.array([np.nan]))
 
 
 def _shares(share: Float64Array, spec: SpectrumSpec) -> Float64Array:
@@ -248,14 +252,14 @@ class _BinDetector:
         self.floor = _floor_of(config, spec, len(self._f_hz), bias_db)
         self._compare = _comparison(config, self.floor)
 
-    def levels(self, values: NDArray[Any]) -> Float32Array:
+    def measure(self, values: NDArray[Any]) -> Float32Array:
         """See ``Detector``."""
         return _to_levels(values[..., self._values], self._spec)
 
-    def read(self, values: NDArray[Any]) -> Readings:
+    def read(self, measured: Float32Array | Readings) -> Readings:
         """See ``Detector``."""
-        level = self.levels(values)
-        return _highest(level, *self._compare(level), self._f_hz)
+        assert not isinstance(measured, Readings)
+        return _highest(measured, *self._compare(measured), self._f_hz)
 
 
 class _Floorless:
@@ -263,9 +267,10 @@ class _Floorless:
 
     floor: NoiseFloor | None = None
 
-    def levels(self, values: NDArray[Any]) -> Float32Array:
-        """Return nothing: there is no floor of it."""
-        return np.empty((len(values), 0, 0), np.float32)
+    def read(self, measured: Float32Array | Readings) -> Readings:
+        """See ``Detector``."""
+        assert isinstance(measured, Readings)
+        return measured
 
 
 class _MaskDetector(_Floorless):
@@ -302,7 +307,7 @@ class _MaskDetector(_Floorless):
         self._mask = mask.at(self._f_hz).astype(np.float32)
         self._is_below = config.side == "below"
 
-    def read(self, values: NDArray[Any]) -> Readings:
+    def measure(self, values: NDArray[Any]) -> Readings:
         """See ``Detector``."""
         level = _to_levels(values[..., self._values], self._spec)
         return _highest(level, self._mask, None, self._f_hz, is_below=self._is_below)
@@ -341,7 +346,7 @@ class _ToneDetector(_Floorless):
         self._bins = np.arange(first - around_first, stop - around_first)
         self._to_mean = mean_over_median(spec)
 
-    def read(self, values: NDArray[Any]) -> Readings:
+    def measure(self, values: NDArray[Any]) -> Readings:
         """See ``Detector``."""
         spec, step = self._spec, self._kernel.step
         power = to_spectrum(values[..., self._around], spec)

@@ -10,6 +10,7 @@ import numpy as np
 from spectrod.dsp.blocks import duration_ns
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.spectrum_batch import SpectrumBatch
+from spectrod.dsp.units import Float32Array, Int64Array
 from spectrod.measure.triggers.adaptive_floor import KEPT_ROWS
 from spectrod.measure.triggers.detectors import Readings, check_unit, open_detector
 from spectrod.measure.triggers.hysteresis import Change, Hysteresis
@@ -104,6 +105,39 @@ class _Peak:
     floor: float
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class MeasuredRows:
+    """Consecutive rows, as a trigger measures them one by one.
+
+    Attributes
+    ----------
+    measured : (rows, signals, n) float32 or Readings
+        See ``Detector.measure``.
+    sample_index, t_utc_ns : (rows,) int64
+        Index and UTC [ns] of the first sample of each row.
+    span : int
+        Samples of a row, from its first frame's first to its last frame's last.
+    is_after_gap : bool
+        Whether samples or rows are missing before them.
+    """
+
+    measured: Float32Array | Readings
+    sample_index: Int64Array
+    t_utc_ns: Int64Array
+    span: int
+    is_after_gap: bool
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.sample_index)
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory of the levels that wait for their floor [bytes]."""
+        return 0 if isinstance(self.measured, Readings) else int(self.measured.nbytes)
+
+
 class Trigger:
     """Finds the events of one trigger in the rows of one product, live or of a file; one thread.
 
@@ -152,7 +186,7 @@ class Trigger:
             return 0
         return round(self.config.floor_s / self.spec.row_s)
 
-    def learn(self, batches: Sequence[SpectrumBatch]) -> None:
+    def learn(self, batches: Sequence[MeasuredRows]) -> None:
         """Take the adaptive floor of rows that are still to be pushed, the next ones.
 
         So it is known before the first event. It holds until a whole window of rows was pushed,
@@ -161,18 +195,19 @@ class Trigger:
 
         Parameters
         ----------
-        batches : sequence of SpectrumBatch
+        batches : sequence of MeasuredRows
             Of their rows at most those of a window count.
         """
         floor = self._detector.floor
         if floor is None:
             return
-        n_rows = min(self.floor_rows, sum(batch.n_frames for batch in batches))
+        n_rows = min(self.floor_rows, sum(batch.n_rows for batch in batches))
         every = max(1, round(n_rows / KEPT_ROWS))
         kept, n_seen = [], 0
         for batch in batches:
-            stop = min(batch.n_frames, n_rows - n_seen)
-            kept.append(self._detector.levels(batch.values[-n_seen % every : stop : every]))
+            assert not isinstance(batch.measured, Readings)
+            stop = min(batch.n_rows, n_rows - n_seen)
+            kept.append(batch.measured[-n_seen % every : stop : every])
             n_seen += stop
             if n_seen == n_rows:
                 break
@@ -196,37 +231,44 @@ class Trigger:
         begin_ns = self._peak.begin_utc_ns
         return begin_ns, begin_ns + duration_ns(n, self.spec.fs)
 
+    def measure(self, batch: SpectrumBatch) -> MeasuredRows:
+        """Measure rows one by one: the part of ``push`` that needs no rows before them."""
+        n_frames = batch.cut_frames or self.spec.averaging_frames
+        return MeasuredRows(
+            self._detector.measure(batch.values),
+            batch.sample_index,
+            batch.t_utc_ns,
+            (n_frames - 1) * self.spec.hop + self.spec.win_length,
+            bool(batch.gap_samples or batch.skipped_rows or batch.discontinuity),
+        )
+
     def push(self, batch: SpectrumBatch) -> list[TriggerEvent]:
         """Read the next rows; return the events that begin and end in them, in order."""
+        return self.push_measured(self.measure(batch))
+
+    def push_measured(self, rows: MeasuredRows) -> list[TriggerEvent]:
+        """Read the next rows that ``measure`` has measured; see ``push``."""
         found: list[TriggerEvent] = []
-        if batch.gap_samples or batch.skipped_rows or batch.discontinuity:
+        if rows.is_after_gap:
             found += self.end("gap")
-        if not batch.n_frames:
+        if not rows.n_rows:
             return found
-        readings = self._detector.read(batch.values)
+        readings = self._detector.read(rows.measured)
         if self._state.is_idle and not np.any(readings.height_db >= 0.0):
             return found
-        span = self._row_span(batch)
-        for row in range(batch.n_frames):
-            found += self._push_row(batch, row, span, readings)
+        for row in range(rows.n_rows):
+            found += self._push_row(rows, row, readings)
         return found
 
-    def _row_span(self, batch: SpectrumBatch) -> int:
-        """Return the samples of a row, from its first frame's first to its last frame's last."""
-        n_frames = batch.cut_frames or self.spec.averaging_frames
-        return (n_frames - 1) * self.spec.hop + self.spec.win_length
-
-    def _push_row(
-        self, batch: SpectrumBatch, row: int, span: int, readings: Readings
-    ) -> list[TriggerEvent]:
-        state, first = self._state, int(batch.sample_index[row])
+    def _push_row(self, rows: MeasuredRows, row: int, readings: Readings) -> list[TriggerEvent]:
+        state, first = self._state, int(rows.sample_index[row])
         height = float(readings.height_db[row])
         was_held, stop = state.is_held, state.stop
-        change = state.push(first, first + span, height)
+        change = state.push(first, first + rows.span, height)
         if state.is_held:
             if not was_held:
                 self._present = None
-            self._see(readings, row, int(batch.t_utc_ns[row]))
+            self._see(readings, row, int(rows.t_utc_ns[row]))
         if state.stop != stop:
             self._keep()
         if change is None:

@@ -15,6 +15,9 @@ from PIL import Image
 from spectrod import Stft
 from spectrod.apps.detect.command import add_arguments
 from spectrod.apps.detect.frames import analysis_of, window_for
+from spectrod.apps.detect.row_parts import cut_rows
+from spectrod.apps.detect.search import EventSearch
+from spectrod.apps.detect.trigger_flags import trigger_of
 from spectrod.cli import main, options
 from spectrod.config import config
 from spectrod.formats.picture.framing import hop_for
@@ -240,10 +243,11 @@ def test_rows_wait_within_a_bound_of_memory(monkeypatch):
     """If the rows of a window exceed the bound, the floor is that of those which are there."""
     calls = [(0.3, 0.8)]
     batches = [one for batch in rows_of(sound(calls, 10)) for one in _singles(batch)]
-    monkeypatch.setattr(
-        "spectrod.measure.triggers.look_ahead.WAITING_MAX_BYTES", 100 * batches[0].n_bytes
-    )
     stored = LookAhead(trigger(batches))
+    monkeypatch.setattr(
+        "spectrod.measure.triggers.look_ahead.WAITING_MAX_BYTES",
+        100 * stored.measure(batches[0]).n_bytes,
+    )
     found = [stored.push(batch) for batch in batches]
     assert found[98] == []
     assert [event.state for event in found[99]] == ["begun", "ended"]
@@ -385,11 +389,81 @@ def test_processes_are_refused_in_a_line(arguments, text, tmp_path, capfd, monke
     assert not Path("e.csv").exists()
 
 
-def test_one_source_has_one_process(tmp_path, capfd):
-    """A line says why."""
-    path = store(tmp_path / "a.wav", sound([(1.0, 1.3)], 4))
-    assert main(["detect", path, *BAND, "--jobs", "2"]) == 0
-    assert "the noise floor goes on through all of a source" in capfd.readouterr().err
+def _recordings(name):
+    """Write sound with calls on both sides of each joint, and at the ends; return its path."""
+    if name == "file":
+        return store("a.wav", sound([(0.2, 0.6), (3.8, 4.3), (8.0, 8.2), (11.9, 12.0)], 12))
+    Path(name).mkdir()
+    step_s = {"continuous": 3, "pauses": 10}[name]
+    calls = [(0.1, 0.4), (2.7, 3.2), (3.6, 3.9), (4.4, 4.7), (5.95, 6.2), (8.0, 11.0)]
+    x = sound(calls, 12, seed=5)
+    for k in range(4):
+        part = x[3 * k * FS : 3 * (k + 1) * FS]
+        store(f"{name}/A_20260501_0400{k * step_s:02}.wav", part)
+    return name
+
+
+KINDS = [
+    ["--over-floor", "6"],
+    ["--kind", "bin", "--over-floor", "20", "--hold-off", "1"],
+    ["--kind", "tone", "--prominence", "20"],
+    ["--over-floor", "6", "--pulse", "0.1s..1s", "--pause", "0.1s..6s", "--pulses", "2"],
+    ["--over-floor", "6", "--averaging", "mean", "--rate-hz", "20"],
+]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=["band", "bin", "tone", "pulses", "means"])
+@pytest.mark.parametrize("name", ["file", "continuous", "pauses"])
+def test_parts_of_one_source_have_the_events_of_the_whole(name, kind, monkeypatch, tmp_path):
+    """Rows of parts, cut at gaps and at frames, are those of the whole to the bit."""
+    monkeypatch.chdir(tmp_path)
+    source = _recordings(name)
+    search = _search(source, kind)
+    whole = list(search.rows())
+    found = [_search(source, kind, rows=whole)]
+    for jobs in (2, 5):
+        parts = cut_rows(search.source, search._span, search._spec, jobs)
+        rows = [one for part in parts for one in _search(source, kind).rows(part)]
+        found.append(_search(source, kind, rows=rows))
+        for key in ("sample_index", "t_utc_ns"):
+            both = [np.concatenate([getattr(one, key) for one in each]) for each in (whole, rows)]
+            assert np.array_equal(*both)
+        assert len(parts) > 3 or "--averaging" in kind
+    assert len(found[0]) >= 2 - ("--pulse" in kind)
+    assert found[1] == found[0] == found[2]
+
+
+def _search(source, kind, rows=None):
+    """Return the search that the command makes, or the events in rows."""
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    band = BAND if "--over-floor" in kind else [*BAND[:2], *FRAMES]
+    args = parser.parse_args([source, *band, *kind])
+    args.source = source
+    settings = config.load(args.config, options.flags(args))
+    search = EventSearch(args, *trigger_of(args, settings), is_hidden=True)
+    if rows is None:
+        return search
+    monkey = iter(rows)
+    search.rows = lambda: (one for one in monkey)
+    return list(search.events())
+
+
+def test_processes_share_one_source(tmp_path, capfd, monkeypatch):
+    """Files and clips are those of one process; what is too short has one, and a line says so."""
+    monkeypatch.chdir(tmp_path)
+    source = _recordings("continuous")
+    found = []
+    for jobs in ([], ["--jobs", "2"]):
+        outputs = ["-o", "o/e.csv", "--clips", "o/clips"]
+        assert main(["detect", source, *BAND, "--over-floor", "6", *outputs, *jobs]) == 0
+        files = {path: path.read_bytes() for path in Path("o").rglob("*") if path.is_file()}
+        found.append((files, capfd.readouterr()))
+        shutil.rmtree("o")
+    assert found[0] == found[1]
+    short = store("short.wav", sound([], WINDOW / FS))
+    assert main(["detect", short, *BAND, "--jobs", "2"]) == 0
+    assert "one process searches short.wav: it is too short" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("subtype", ["PCM_16", "PCM_24", "FLOAT"])
