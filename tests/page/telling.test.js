@@ -218,7 +218,7 @@ test("channels that are not measured are named with the reason, and none is said
 const FIGURE = { widthMm: 160, plotsMm: 100, dpi: 300 };
 
 test("preferences of nonsense, of a full or of a forbidden storage are the defaults", () => {
-  const usual = { theme: "auto", zone: "local", keysEverywhere: true, isLinked: true, lines: [], panes: [], isEventsOpen: false, figure: FIGURE };
+  const usual = { theme: "auto", zone: "local", keysEverywhere: true, isLinked: true, lines: [], panes: [], isEventsOpen: false, bands: [], figure: FIGURE };
   for (const stored of [null, "{", "[]", "3", '{"theme":"pink","zone":1,"keysEverywhere":"yes","isLinked":0}', '{"lines":"LAeq"}', '{"lines":[3,null]}']) {
     assert.deepEqual({ ...readPrefs(() => ({ getItem: () => stored })) }, usual);
   }
@@ -233,7 +233,7 @@ test("preferences of nonsense, of a full or of a forbidden storage are the defau
 test("preferences that are written are read again", () => {
   let kept = null;
   const storage = () => ({ getItem: () => kept, setItem: (_, text) => (kept = text) });
-  const chosen = { theme: "dark", zone: "UTC", keysEverywhere: false, isLinked: false, lines: ["meter/LAeq"], panes: ["options"], isEventsOpen: true, figure: { ...FIGURE, dpi: 600 } };
+  const chosen = { theme: "dark", zone: "UTC", keysEverywhere: false, isLinked: false, lines: ["meter/LAeq"], panes: ["options"], isEventsOpen: true, bands: [{ name: "owl: hoots", f0: 200, f1: 900 }], figure: { ...FIGURE, dpi: 600 } };
   writePrefs(storage, makePrefs(chosen));
   assert.deepEqual({ ...readPrefs(storage) }, chosen);
 });

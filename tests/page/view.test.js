@@ -34,6 +34,7 @@ const FULL = {
   days: true,
   less: "spec/roof/0/dbfs/",
   lines: ["meter/LAeq", "per second/L90, fast"],
+  bands: [{ name: "owl: hoots", f0: 200, f1: 900.25 }, { name: "IF", f0: -5e4, f1: 5e4 }],
   eventKind: "trigger",
   eventSource: "mic · left",
   eventWords: "hum & buzz ",

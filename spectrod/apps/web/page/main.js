@@ -5,12 +5,15 @@ import { ControlPanel } from "./side/controlpanel.js";
 import { setAttribute, setText, themeColours } from "./side/dom.js";
 import { ChannelList } from "./side/channellist.js";
 import { EventList, newsText } from "./side/eventlist.js";
+import { BandChoice } from "./side/bandchoice.js";
 import { Fields } from "./side/fields.js";
 import { FigureForm, paperColours, printFigures } from "./side/figureform.js";
 import { healthGroups, joinedGroups, showHealth } from "./side/health.js";
 import { nameKeys, showHelp } from "./side/help.js";
 import { CursorRows } from "./rows/cursorrow.js";
 import { extentOf } from "./rows/bins.js";
+import { namedBands } from "./rows/namedbands.js";
+import { limitsOf } from "./rows/range.js";
 import { History } from "./rows/history.js";
 import { Overview } from "./rows/overview.js";
 import { OverviewStrip } from "./side/overviewstrip.js";
@@ -45,7 +48,7 @@ import { Views, zoneOfLink } from "./side/views.js";
 import { askForToken, useLinkToken } from "./side/entry.js";
 import { concerns } from "./link/events.js";
 import { spectraOf, topicTitle } from "./link/topics.js";
-import { DEFAULTS, atShownTime, formatFragment, fragmentFault, fragmentWriter, makeView, parseFragment, shownMs } from "./panel/view.js";
+import { BOUNDS, DEFAULTS, atShownTime, formatFragment, fragmentFault, fragmentWriter, makeView, parseFragment, shownMs } from "./panel/view.js";
 
 const SLOW_MS = 250;
 const SPOKEN_MS = 1000;
@@ -109,6 +112,7 @@ const fields = new Fields(
   { display: at("display"), holds: at("hold-fields"), cursors: at("cursor-fields"), prefs: at("prefs") },
   { change, changeRange: (range) => change(panels.rangePart(view, range)), link, changePrefs, scene: () => panels.scene() },
 );
+const bandChoice = new BandChoice(at("bands"), { change, keep: keepBands, shown: () => panels.scene().axis, notice });
 const choice = new ChannelList(at("topics"), (topics) => change({ topics }));
 const lineChoice = new LineChoice(at("lines"), (lines) => {
   changePrefs({ lines });
@@ -251,6 +255,12 @@ function link(isLinked) {
   change(panels.linkPart(view, isLinked));
 }
 
+/** Keep bands with names in the view, and where this browser opens the page without a link. */
+function keepBands(bands) {
+  changePrefs({ bands });
+  change({ bands });
+}
+
 /** Address of what is shown, for others: who reads UTC shows UTC. */
 function linkOfView() {
   return `${location.href.split("#")[0]}#${formatFragment(view)}${prefs.zone === "UTC" ? "&zone=UTC" : ""}`;
@@ -278,7 +288,7 @@ function viewOfAddress() {
   const fault = fragmentFault(location.hash);
   if (fault !== "") notice(fault);
   const isGiven = location.hash.length > 1;
-  return isGiven ? parseFragment(location.hash) : makeView({ isLinked: prefs.isLinked, lines: prefs.lines });
+  return isGiven ? parseFragment(location.hash) : makeView({ isLinked: prefs.isLinked, lines: prefs.lines, bands: prefs.bands });
 }
 
 /** Take a view; what was measured when it left the live rows is kept for it. */
@@ -339,6 +349,9 @@ function showCard() {
 
 function showControls() {
   showCard();
+  const described = session.channels.map(({ description }) => description).filter(Boolean);
+  const own = namedBands([...view.bands, ...prefs.bands], BOUNDS.hertz);
+  bandChoice.show({ view, own, highest: limitsOf(described, view.axis).f1 });
   fields.show({ view, range: panels.rangeIn(view), prefs });
   for (const [action, name] of [["holdMax", "max"], ["holdMin", "min"], ["holdMean", "mean"]]) {
     for (const button of document.querySelectorAll(`[data-action="${action}"]`)) {
@@ -389,6 +402,7 @@ function changed(what) {
   // Without channels the state is what there is to say: why a daemon is waited for.
   if (what === "state" && spectraOf(session.topics).length === 0) showTopics();
   if (what === "descriptions") ask();
+  if (what === "descriptions") showControls();
   if (what === "descriptions") panels.touch();
   if (what === "measured") panels.touchReadings();
   if (what === "values") meters.take(session.newestValues, now());

@@ -8,12 +8,13 @@
  * the same places, null of one that is at no time; `selection` is a box, `{t0, t1, f0, f1}`. `decay` [dB/s] 0 holds until
  * a reset, after `holdTime` [s];
  * `harmonics`: multiples of the first cursor's frequency are marked; `lines` are columns of measurements that are drawn over time, as `PRODUCT/NAME`;
- * `eventKind`, `eventSource`, `eventWords` filter the list of events, empty lets all through; `eventOrder` is one of `ORDERS` (link/events.js);
+ * `bands` are those that somebody named (rows/namedbands.js); `eventKind`, `eventSource`, `eventWords` filter the list of events, empty lets all through; `eventOrder` is one of `ORDERS` (link/events.js);
  * `smoothing` 3: line spectra are smoothed by a third of an octave; 0: not. `timeConstant` [s] 0 is the mean since the reset.
  */
 
 import { ORDERS } from "../link/events.js";
 import { isPalette } from "../plot/palette.js";
+import { namedBands } from "../rows/namedbands.js";
 import { BARS, FRACTIONS } from "../rows/spectrumsum.js";
 
 export const AXES = Object.freeze(["log", "linear", "mel", "octave"]);
@@ -73,6 +74,7 @@ export const DEFAULTS = Object.freeze({
   days: false,
   less: "",
   lines: Object.freeze([]),
+  bands: Object.freeze([]),
   eventKind: "",
   eventSource: "",
   eventWords: "",
@@ -183,6 +185,7 @@ export function makeView(given = {}) {
     days: wanted.days === true,
     less: texts([wanted.less], 1, BOUNDS.topicLength)[0] ?? "",
     lines: texts(wanted.lines, BOUNDS.lines, BOUNDS.topicLength),
+    bands: namedBands(wanted.bands, BOUNDS.hertz),
     eventKind: texts([wanted.eventKind], 1, BOUNDS.topicLength)[0] ?? "",
     eventSource: texts([wanted.eventSource], 1, BOUNDS.topicLength)[0] ?? "",
     eventWords: texts([wanted.eventWords], 1, BOUNDS.wordsLength)[0] ?? "",
@@ -212,6 +215,12 @@ function box(text) {
 function namedRange(text) {
   const [lo, hi, ...of] = text.split(":");
   return { of: of.join(":"), lo: toNumber(lo), hi: toNumber(hi ?? "") };
+}
+
+/** A band with its name, which may have colons itself. */
+function namedBand(text) {
+  const { of, lo, hi } = namedRange(text);
+  return { name: of, f0: lo, f1: hi };
 }
 
 /** Number of a text; Number("") is 0, which no one meant. */
@@ -247,6 +256,7 @@ const reads = {
   days: (text) => ({ days: text === "1" }),
   less: (text) => ({ less: text }),
   line: (text, all) => ({ lines: all }),
+  named: (text, all) => ({ bands: all.map(namedBand) }),
   evkind: (text) => ({ eventKind: text }),
   evsource: (text) => ({ eventSource: text }),
   evwords: (text) => ({ eventWords: text }),
@@ -315,13 +325,15 @@ const writes = {
 export function formatFragment(view) {
   const usual = makeView();
   const ranges = view.ranges.map(({ of, lo, hi }) => ["range", `${short(lo)}:${short(hi)}:${of}`]);
-  const fields = [["v", "1"], ...view.topics.map((topic) => ["topic", topic]), ...ranges, ...view.lines.map((line) => ["line", line])];
+  const fields = [["v", "1"], ...view.topics.map((topic) => ["topic", topic]), ...ranges, ...view.lines.map((line) => ["line", line]), ...bandsOf(view)];
   for (const [name, write] of Object.entries(writes)) {
     const text = write(view);
     if (text !== null && text !== write(usual)) fields.push([name, text]);
   }
   return fields.map(([name, text]) => `${name}=${readable(text)}`).join("&");
 }
+
+const bandsOf = ({ bands }) => bands.map(({ name, f0, f1 }) => ["named", `${short(f0)}:${short(f1)}:${name}`]);
 
 /** Escape a value for a fragment, less the signs that are legal there and that people want to read. */
 function readable(text) {

@@ -1,5 +1,7 @@
-/** What this browser remembers of its user, which a link must not carry: colours, clock, keys, linked levels, levels over time, open panes, whether events are listed, size of figures. */
+/** What this browser remembers of its user, which a link must not carry: colours, clock, keys, linked levels, levels over time, open panes, whether events are listed, bands with names, size of figures. */
 
+import { BOUNDS } from "../panel/view.js";
+import { namedBands } from "../rows/namedbands.js";
 import { FIGURE_BOUNDS } from "../plot/figurefiles.js";
 
 const KEY = "spectrod";
@@ -14,7 +16,7 @@ const FIGURE = Object.freeze({ widthMm: 160, plotsMm: 100, dpi: 300 });
 
 const LINES_MAX = 8;
 
-export const DEFAULTS = Object.freeze({ theme: "auto", zone: "local", keysEverywhere: true, isLinked: true, lines: Object.freeze([]), panes: Object.freeze([]), isEventsOpen: false, figure: FIGURE });
+export const DEFAULTS = Object.freeze({ theme: "auto", zone: "local", keysEverywhere: true, isLinked: true, lines: Object.freeze([]), panes: Object.freeze([]), isEventsOpen: false, bands: Object.freeze([]), figure: FIGURE });
 
 /** A size of figures of anything: whole numbers within their bounds. */
 function figureSize(given) {
@@ -24,7 +26,7 @@ function figureSize(given) {
 
 /** Make preferences of anything. */
 export function makePrefs(given) {
-  const { theme, zone, keysEverywhere, isLinked, lines, panes, isEventsOpen, figure } = given !== null && typeof given === "object" ? given : {};
+  const { theme, zone, keysEverywhere, isLinked, lines, panes, isEventsOpen, bands, figure } = given !== null && typeof given === "object" ? given : {};
   return Object.freeze({
     theme: THEMES.includes(theme) ? theme : DEFAULTS.theme,
     zone: ZONES.includes(zone) ? zone : DEFAULTS.zone,
@@ -33,6 +35,7 @@ export function makePrefs(given) {
     lines: Object.freeze(Array.isArray(lines) ? lines.filter((one) => typeof one === "string").slice(0, LINES_MAX) : []),
     panes: Object.freeze(PANES.filter((name) => Array.isArray(panes) && panes.includes(name))),
     isEventsOpen: isEventsOpen === true,
+    bands: namedBands(bands, BOUNDS.hertz),
     figure: figureSize(figure),
   });
 }
