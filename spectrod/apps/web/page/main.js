@@ -26,6 +26,7 @@ import { atStored } from "./rows/stored.js";
 import { Season } from "./season/season.js";
 import { readPrefs, writePrefs, makePrefs, zoneOf } from "./side/prefs.js";
 import { Panels } from "./panel/panels.js";
+import { hasGpu } from "./plot/renderer.js";
 import { applyTheme, watchTheme } from "./plot/theme.js";
 import { savePast, saveSelection, saveShown } from "./side/saving.js";
 import { MarkCard, viewOfMark } from "./panel/markcard.js";
@@ -90,6 +91,7 @@ past.onnotice = (text) => {
   notice(text);
 };
 const traces = new StoredTraces(storage);
+const forced = new URLSearchParams(location.search).get("renderer");
 const panels = new Panels(at("plots"), {
   session,
   past,
@@ -103,7 +105,7 @@ const panels = new Panels(at("plots"), {
   resized: ask,
   isSelecting: () => isSelecting,
   selected: () => setSelecting(false),
-  forced: new URLSearchParams(location.search).get("renderer"),
+  forced,
 });
 // The panels know their axes once they are drawn.
 const opened = () => requestAnimationFrame(() => toLoudest());
@@ -606,6 +608,8 @@ async function start() {
   useZone(zoneOfLink(location.hash));
   showView();
   connection.start();
+  // Waits for the graphics process, which is busy at the start: not in the task that makes the panels.
+  if (forced === null) setTimeout(hasGpu);
   setInterval(showSlowly, SLOW_MS);
   setInterval(() => panels.describe(), SPOKEN_MS * 5);
   requestAnimationFrame(frame);
