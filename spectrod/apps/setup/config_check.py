@@ -1,6 +1,6 @@
 """``config check --deep``: opens everything that a configuration names."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -8,13 +8,17 @@ from spectrod.analysis.engine import open_engine
 from spectrod.cli.daemon_rules import check_folder, source_name
 from spectrod.config.config import Config, SourceTable
 from spectrod.daemon.access.access import Access
+from spectrod.daemon.demand import Demand
 from spectrod.daemon.live_triggers import LiveTriggers
+from spectrod.daemon.metered_source import MeteredSource
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.lib.errors import SpectrodError
 from spectrod.lib.events import EventLog
 from spectrod.measure.triggers.trigger_config import MASKS_FOLDER
+from spectrod.recording.expected_size import space_text
 from spectrod.recording.state_folder import state_folder
 from spectrod.source.kinds import find_kind
-from spectrod.source.open_source import open_source, specs_of
+from spectrod.source.open_source import Source, open_source, specs_of
 
 _RECORDINGS_FOLDER = "recordings"
 
@@ -66,12 +70,27 @@ def _source(config: Config, table: SourceTable) -> str:
     products = ", ".join(spec.product for spec in specs)
     text = (
         f"{source.description}: {source.fs:.10g} Hz, channels: {source.channels}, "
-        f"products: {products}"
+        f"products: {products}{''.join(_sizes(config, table, source, specs))}"
     )
     left_out = source.left_out
     if not left_out.n_files:
         return text
     return f"{text}; files left out or read in part: {left_out.n_files}, first {left_out.lines[0]}"
+
+
+def _sizes(
+    config: Config, table: SourceTable, source: Source, specs: Sequence[SpectrumSpec]
+) -> Iterator[str]:
+    """Yield what each recording of a source needs, as the daemon reports when it starts it."""
+    meters = MeteredSource(source, table, Demand(), lambda *_: None).meters()
+    measured = {meter.name: meter.about for meter in meters}
+    found = {spec.product: spec for spec in specs} | dict.fromkeys(measured, specs[0])
+    name = table.name or source.name
+    for recording in config.recordings:
+        product = recording.product or specs[0].product
+        if product in found and name in (recording.sources or (name,)):
+            size = space_text(recording, found[product], measured.get(product))
+            yield f"; recording {recording.name}: {size}"
 
 
 def _calibration(table: SourceTable) -> str:

@@ -163,15 +163,25 @@ def test_the_deep_check_opens_everything(tmp_path, capsys, monkeypatch):
     Path("c.toml").write_text(
         "[sources.file]\nuri = 'a.wav'\n[sources.pipe]\nuri = 'pcm:fifo'\n"
         "[engine]\nengine = 'numpy'\n[control]\nstate_folder = 'state'\n[recordings.night]\n"
+        "[levels.meter]\nquantities = ['LAeq']\n"
+        "[recordings.sums]\nproduct = 'meter'\nkeep_days = 9\n"
+        "[recordings.other]\nsources = ['pipe']\n"
     )
     assert main(["config", "check", "--deep", "c.toml"]) == 0
     lines = capsys.readouterr().out.splitlines()
+    # 7.8125 rows a second of 96 + 2 * 4 * 2049 bytes; 86400 rows of 60 + 2 * 20 bytes.
     assert lines == [
-        "sources.file: a.wav (WAV, PCM_16): 8000 Hz, channels: 2, products: dbfs",
+        (
+            "sources.file: a.wav (WAV, PCM_16): 8000 Hz, channels: 2, products: dbfs"
+            "; recording night: needs up to 11 GB a day, until less than min_free_mb=256 is free"
+            "; recording sums: needs up to 8.6 MB a day"
+        ),
         "sources.pipe: pcm:fifo: a FIFO",
         "engine: numpy",
         "control.state_folder: state (will be made)",
         "recordings.night.folder: state/recordings (will be made)",
+        "recordings.sums.folder: state/recordings (will be made)",
+        "recordings.other.folder: state/recordings (will be made)",
         "security: no keys",
         "c.toml: right",
     ]
@@ -187,14 +197,17 @@ def test_deep_check_reports_every_problem(tmp_path, capsys, monkeypatch):
         "[sources.gone]\nuri = 'gone.wav'\n[sources.pipe]\nuri = 'pcm:gone'\n"
         "[sources.slow]\nuri = 'a.wav'\nselect = [2]\n"
         "[sources.names]\nuri = 'a.wav'\nchannel_names = ['one']\n"
+        "[sources.high]\nuri = 'a.wav'\n"
+        "[levels.high]\nsources = ['high']\nbands = 'third-octave'\nf_min_hz = 8000\n"
         "[engine]\nengine = 'opencl'\ndevice = 'no such device'\n"
         "[recordings.night]\nfolder = 'plain/x'\n"
         "[security]\nserver_key = 'none.key'\nclient_keys = 'none'\n"
     )
     assert main(["config", "check", "--deep", "c.toml"]) == 2
     errors = capsys.readouterr().err.splitlines()
-    assert len(errors) == 7, errors
+    assert len(errors) == 8, errors
     for message in (
+        "sources.high: levels.high: f_min_hz=8000, f_max_hz=20000: no band of 1/3 octave lies",
         "sources.gone: gone.wav: No such file or directory",
         "sources.pipe: pcm:gone: No such file or directory",
         "sources.slow: source.select=2: ",
