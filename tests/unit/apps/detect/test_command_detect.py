@@ -197,7 +197,9 @@ def cut(folder, x, pause_s):
     folder.mkdir()
     begin = np.datetime64("2026-05-01T04:00:00")
     for k, piece in enumerate(x.reshape(-1, 2 * FS)):
-        clock = str(begin + k * (2 + pause_s)).translate({45: None, 58: None, 84: "_"})
+        clock = str(begin + np.timedelta64(k * (2 + pause_s), "s")).translate(
+            {45: None, 58: None, 84: "_"}
+        )
         store(folder / f"{clock}.wav", piece, "FLOAT")
     return folder
 
