@@ -1,6 +1,7 @@
 """Triggers of spectra in running daemons: their events, recordings, and changes."""
 
 import errno
+import json
 import logging
 import os
 import time
@@ -390,3 +391,44 @@ def test_a_missing_mask_is_an_error_at_the_start(tmp_path):
         SpectrodError, match=r"triggers\.m: mask='nix': .*/nix\.toml does not exist"
     ):
         Site(tmp_path, NOISE, rest, "realtime")
+
+
+BAND = """
+[triggers.band]
+kind = "band"
+f_min_hz = 900.0
+f_max_hz = 1100.0
+threshold = -30.0
+unit = "dBFS"
+hold_off_s = 0.1
+"""
+
+
+@pytest.mark.parametrize("rest", [TONE, BAND], ids=["tone", "band"])
+def test_events_of_a_file_are_those_of_detect(rest, start, tmp_path):
+    """A daemon that plays a file reports the events that ``spectrod detect`` finds in it."""
+    file = tmp_path / "20260501_040000.wav"
+    write_bursts(file, on_s=((1.0, 1.7), (3.003, 4.5), (8.0, 9.0), (9.5, 9.6), (11.5, 12.0)))
+    site = start(file.name, rest, pace="full")
+    site.await_(lambda: ended(site), "the end of the file")
+    live = [one["trigger"] for one in site.events("trigger.ended")]
+    name = live[0]["name"]
+    command = ["detect", os.fspath(file), "--trigger", name, "--config", os.fspath(site.file)]
+    assert main([*command, "-o", "events.json"]) == 0
+    found = json.loads((tmp_path / "events.json").read_bytes())
+    assert [placed(one, begin_utc_ns(one)) for one in found] == [
+        placed(one, one["begin_utc_ns"]) for one in live
+    ]
+    assert len(found) >= 4
+    for of_file, of_daemon in zip(found, live, strict=True):
+        for key in ("frequency_hz", "level", "threshold"):
+            assert of_file[key] == pytest.approx(of_daemon[key], abs=0.00501)
+
+
+def begin_utc_ns(event):
+    """Return the begin of an event of a file [ns of UTC]."""
+    return int(np.datetime64(event["begin_utc"].removesuffix("Z"), "ns").astype(np.int64))
+
+
+def placed(event, begin_ns):
+    return begin_ns, event["duration_s"], event["channel"], event["f_min_hz"], event["unit"]
