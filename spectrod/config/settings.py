@@ -556,10 +556,15 @@ class RecordingConfig(Struct, frozen=True):
             raise ConfigError(f"must be '', {' or '.join(known)}", samples=self.samples)
         formats = [suffix.lstrip(".") for suffix in continuous("values")]
         if self.values not in formats:
-            raise ConfigError(f"must be {' or '.join(formats)}", values=self.values)
+            raise ConfigError(
+                f"must be {' or '.join(formats)}, a form of files; product names what they hold",
+                values=self.values,
+            )
         if not (self.spectra or self.samples or self.pyramid):
             raise ConfigError(
-                "spectra=false: must be true where neither samples nor pyramid is", "spectra"
+                "spectra=false: must be true where neither samples nor pyramid is; "
+                "true records the values of a product of measurements, too",
+                "spectra",
             )
         rolls = {"pre_roll_s": self.pre_roll_s, "post_roll_s": self.post_roll_s}
         for key, roll_s in rolls.items():

@@ -103,7 +103,14 @@ def load_value(line):
         ('file_name = "a\\u0000b"', "file_name='a\\x00b': makes 'a\\x00b'; must make 1 to 100 of"),
         ("file_name = '%_I%y'", "file_name='%_I%y': makes '%_I00'; must make 1 to 100 of A-Z a-z "),
         ("file_name = '%e'", "the first a letter or digit, with no codes but %A %B %C %F %G %H "),
-        ("spectra = false", "recordings.a: spectra=false: must be true where neither samples nor"),
+        (
+            "spectra = false",
+            "spectra=false: must be true where neither samples nor pyramid is; true",
+        ),
+        (
+            "values = 'meter'",
+            "values='meter': must be csv or nc, a form of files; product names what they hold",
+        ),
         ("pre_roll_s = 1", "recordings.a: pre_roll_s=1: must be 0 without triggers"),
         ("post_roll_s = 1.5", "recordings.a: post_roll_s=1.5: must be 0 without triggers"),
         ("on_s = 1", "recordings.a: on_s=1, off_s=0: must both be 0, or neither"),
