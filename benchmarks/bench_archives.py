@@ -17,6 +17,8 @@ processor time of the units alone, and of all processes with their start.
 ``files``: ``--days`` days as files of a minute and as files of a day, sparse: all samples are 0;
 the faster of two turns.
 ``day``: 24 hours by ``spectrod batch``, WAV and FLAC.
+``disk``: from a disk of two recorders, ``--hours`` of each, to all results and the report of the
+season by the two commands that docs/archives.md names, two processes.
 
 A program that fails, or takes over ``--limit`` seconds, is a line of the report; the rest goes on.
 """
@@ -64,11 +66,12 @@ def main() -> None:
         "executors": _executors,
         "files": _files,
         "day": _day,
+        "disk": _disk,
     }
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--peers", metavar="VENV", type=Path)
     parser.add_argument("--sections", nargs="+", choices=sections, default=list(sections))
-    parser.add_argument("--hours", type=int, default=1, help="of sound to compare (1)")
+    parser.add_argument("--hours", type=int, default=1, help="of sound, of each recorder (1)")
     parser.add_argument("--units", type=int, default=48, help="of an hour, for workers (48)")
     parser.add_argument("--jobs", type=int, nargs="+", default=[1, 2], help="of executors (1 2)")
     parser.add_argument("--days", type=int, default=1, help="as files; 7 are 10080 minutes (1)")
@@ -205,6 +208,30 @@ def _day(folder: Path, args: argparse.Namespace) -> list[Result]:
         sound = _linked_hours(place / "sound", suffix, _HOURS_A_DAY)
         result = _batch(place, sound, args, _HOURS_A_DAY) | _shares(place, sound)
         results.append({"program": "batch", "files": suffix, "hours": _HOURS_A_DAY} | result)
+    return results
+
+
+def _disk(folder: Path, args: argparse.Namespace) -> list[Result]:
+    disk = folder / "disk"
+    # Of two formats: the same files in two deployments are a finding.
+    for name, suffix in zip(("north", "south"), _FORMATS, strict=True):
+        _linked_hours(disk / name, suffix, args.hours)
+    spectrod = [sys.executable, "-m", "spectrod", "batch"]
+    job = folder / "job.toml"
+    init = [*spectrod, "init", str(disk), "-o", str(job)]
+    run = [*spectrod, "run", str(job), "--jobs", "2"]
+    results = []
+    for command in (init, run):
+        name = f"spectrod batch {command[4]}"
+        results.append({"program": name, "hours": 2 * args.hours} | _run(name, command, args.limit))
+    reports = list(folder.glob("**/report.html"))
+    if len(reports) != 1:
+        raise ProgramError(f"spectrod batch run: {len(reports)} reports; must be one")
+    made = [path for path in reports[0].parent.rglob("*") if path.is_file()]
+    results[-1] |= {
+        "files": len([path for path in made if "state" not in path.parts]),
+        "both_wall_s": round(sum(one["wall_s"] for one in results), 2),
+    }
     return results
 
 
