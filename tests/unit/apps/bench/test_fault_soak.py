@@ -2,6 +2,7 @@
 
 import os
 import select
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -196,6 +197,11 @@ def test_the_feeder_counts_what_the_fifo_has(tmp_path, is_torn):
 
 
 def readable(fd):
-    """Wait for data of a pipe that a writer may not have opened yet."""
-    assert select.select([fd], [], [], 5.0)[0]
-    return os.read(fd, 1 << 16)
+    """Wait for data of a pipe that a writer may not have opened yet.
+
+    A pipe without a writer counts as readable; a writer that opens it then makes it empty.
+    """
+    while True:
+        assert select.select([fd], [], [], 5.0)[0]
+        with suppress(BlockingIOError):
+            return os.read(fd, 1 << 16)
