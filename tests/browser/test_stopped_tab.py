@@ -146,10 +146,12 @@ def test_a_frozen_tab_closes_its_stream_and_catches_up(server, tmp_path):
         assert tab.problems == []
 
 
+# Chromium slows a tab by spinning on a core; beside other programs the server then gets too
+# little time, and it grows by what waits in its socket.
+@pytest.mark.alone
 def test_a_starved_tab_gets_fewer_rows(page, server):
     """A tab at a fiftieth of its speed does not make the server grow, and recovers."""
-    # Fewer rows come, and are kept, while other programs keep the daemon from its work.
-    usual = max(0, server.growth_bytes(), server.growth_bytes())
+    usual = max(0, server.growth_bytes())
     devtools = page.context.new_cdp_session(page)
     devtools.send("Emulation.setCPUThrottlingRate", {"rate": 50})
     assert server.growth_bytes() < usual + GROWTH_MAX_BYTES
