@@ -199,3 +199,28 @@ def test_the_link_of_a_selection(open_context, address):
     tab.page.locator(".selection-card", has_text="the link is copied").wait_for()
     assert tab.page.evaluate("() => navigator.clipboard.readText()") == f"{address}#{box}"
     assert tab.problems == []
+
+
+def test_a_band_that_was_named_is_chosen_again_also_in_a_page_without_a_link(open_context, address):
+    """Typed ends get a name, which shows them again and which the browser keeps; a link has it."""
+    tab = opened(open_context(), address, f"v=1&topic={TOPIC}")
+    for label, hertz in (("Min frequency", "300"), ("Max frequency", "900")):
+        tab.page.get_by_label(label).fill(hertz)
+        tab.page.get_by_label(label).press("Enter")
+        # The page has taken an end before the other one is typed.
+        wait_until(tab.page, lambda hz=hertz: re.search(rf"[=:]{hz}\b", tab.fragment()) is not None)
+    assert "f=300:900" in tab.fragment()
+    tab.page.get_by_label("Name of the band that is shown").fill("owl")
+    tab.page.get_by_role("button", name="Name band").click()
+    wait_until(tab.page, lambda: "named=300:900:owl" in tab.fragment())
+    band = tab.page.get_by_role("combobox", name="Band")
+    wait_until(tab.page, lambda: band.input_value() == "own owl")
+    tab.open(f"v=1&topic={TOPIC}")
+    band.select_option("owl: 300.0 Hz to 900.0 Hz")
+    wait_until(tab.page, lambda: "f=300:900" in tab.fragment())
+    band.select_option("all frequencies")
+    wait_until(tab.page, lambda: "f=300:900" not in tab.fragment())
+    band.select_option("own owl")
+    tab.page.get_by_role("button", name="Remove band").click()
+    band.locator("option", has_text="owl").wait_for(state="detached")
+    assert tab.problems == []

@@ -27,12 +27,20 @@ export function momentOf(channel, { rows, t1, msPerPx, fine = null }) {
     return { tMs: row?.tMs ?? null, row, holds, measured, peaks: peaks.list() };
   }
   const scale = { msPerPx, rowMs: 1000 * (channel.description?.row_s ?? 0) };
-  const found = fine === null ? rowAt(rows, t1, msPerPx) : (fine(scale) ?? lineRowAt(rows, t1, scale));
+  const found = fine === null ? asHeard(rowAt(rows, t1, msPerPx), channel.info) : (fine(scale) ?? lineRowAt(rows, t1, scale));
   const kept = channel.isKeptAt(t1) ? channel.kept : null;
   // Of the same time the row of 16 bits is the finer one.
   const row = found !== null && kept?.trace && isNear(kept.trace, found.tMs) ? kept.trace : found;
   const { holds = {}, measured = null, peaks = [] } = kept ?? {};
   return { tMs: row?.tMs ?? t1, row, holds, measured, peaks };
+}
+
+/** A row with the time of its sound: one of an archive may reach beyond what is stored, or over a pause. */
+function asHeard(row, { stored }) {
+  if (row === null) return row;
+  const { tMs, merged, description, heardMs = tMs } = row;
+  const beyondMs = tMs + 500 * merged * description.row_s - (stored?.[1] ?? Infinity);
+  return { ...row, tMs: heardMs - Math.max(0, beyondMs) / 2 };
 }
 
 /** Why there is no measurement of a channel, for a person. */

@@ -32,7 +32,8 @@ const CODES_A_BEL = 1000;
  *
  * @param {Array<object>} rows of 16 bits with their descriptions, the newest first
  * @param {string} statistic `max` or `mean`: how rows of a recording become one
- * @returns {Array<object>} the newest first; `soundMs` of a row that is longer is the time that was recorded
+ * @returns {Array<object>} the newest first; `soundMs` of a row that is longer is the time that was recorded,
+ *   `heardMs` its middle
  */
 export function byPeriods(rows, statistic) {
   const recordings = recordingsOf(rows);
@@ -46,7 +47,7 @@ export function byPeriods(rows, statistic) {
     if (n === 0 || endMs - beginMs > periodMs) return own; // the pause after the newest is not over
     const nextMs = recordings[n - 1].beginMs;
     const untilMs = isScheduled(nextMs - beginMs, periodMs) ? nextMs : Math.max(endMs, Math.min(nextMs, beginMs + periodMs));
-    return [asOne(own, beginMs, untilMs, statistic)];
+    return [asOne(own, recording, untilMs, statistic)];
   });
 }
 
@@ -94,13 +95,13 @@ function withoutGap(rows) {
   return [...rows.slice(0, -1), { ...oldest, flags: oldest.flags & ~FLAG_GAP }];
 }
 
-function asOne(rows, beginMs, untilMs, statistic) {
+function asOne(rows, { beginMs, endMs }, untilMs, statistic) {
   const { description } = rows.at(-1);
   const alike = rows.filter((row) => row.description.bits === description.bits && row.values.length === rows.at(-1).values.length);
   const values = alike.length === 1 ? alike[0].values : joined(alike.map((row) => row.values), statistic);
   const merged = (untilMs - beginMs) / (1000 * description.row_s);
   const soundMs = rows.reduce((sum, row) => sum + lengthMs(row), 0);
-  return { ...rows.at(-1), merged, soundMs, tMs: (beginMs + untilMs) / 2, values };
+  return { ...rows.at(-1), merged, soundMs, heardMs: (beginMs + endMs) / 2, tMs: (beginMs + untilMs) / 2, values };
 }
 
 /** Return the greatest or the mean power of values of 16 bits. */
