@@ -232,8 +232,8 @@ def test_days_shut_nobody_out(season, open_context, axe, width, look):
     assert page.errors == []
 
 
-def test_a_day_of_a_difference_opens_both_channels(season, open_context):
-    """Beside each other, so that one sees what differs."""
+def test_a_day_of_a_difference_opens_that_and_the_other_channel(season, open_context):
+    """North is 6 dB above south at the tone; the scale has 0 dB in its middle."""
     address, _ = season
     fragment = "#v=1&topic=spec/north/0/density/&less=spec/south/0/density/&days=1"
     page = opened(open_context, address, fragment)
@@ -241,7 +241,18 @@ def test_a_day_of_a_difference_opens_both_channels(season, open_context):
     page.locator(".day").first.click()
     when(page, '() => document.querySelectorAll(".waterfall:not([data-empty])").length === 2')
     titles = page.locator(".panel h2").all_text_contents()
-    assert [title.split(" ")[0] for title in titles] == ["north", "south"]
+    assert titles == ["north · 0 · density less south · 0 · density", "south · 0 · density"]
+    ends = page.locator(".panel").first.locator(".level-end")
+    hi, lo = (float(one.get_attribute("aria-valuenow")) for one in ends.all())
+    assert lo == -hi
+    assert page.locator("#topics input[type=checkbox]:checked").count() == 2
+    page.wait_for_url(lambda url: "&ct=" in url)
+    when(page, '() => / 6\\.\\d dB$/.test(document.querySelector(".cursor-label").innerText)')
+    page.locator("#less").select_option("")
+    when(
+        page, '() => document.querySelectorAll(".panel h2")[0].innerText === "north · 0 · density"'
+    )
+    assert page.errors == []
 
 
 N_EVENTS = 12_000

@@ -129,7 +129,7 @@ test("the state names daemons, then sources and channels that are shown, and no 
 });
 
 test("a refused export is an error with the server's reason, and one without is its status", async (t) => {
-  const session = { channels: [{ info: INFO }] };
+  const channels = [{ info: INFO }];
   const scene = { view: makeView({ span: 10 }), axis: AXIS, newestMs: 20_000.5 };
   const asked = [];
   const answers = [{ ok: false, json: async () => ({ error: "no recorded rows" }) }, { ok: false, status: 500, json: () => Promise.reject(new SyntaxError("x")) }];
@@ -137,8 +137,8 @@ test("a refused export is an error with the server's reason, and one without is 
     asked.push(new URL(address).searchParams);
     return answers[asked.length - 1];
   });
-  await assert.rejects(savePast("spd", "http://here/", session, scene), /^Error: no recorded rows$/);
-  await assert.rejects(savePast("spd", "http://here/", session, scene), /^Error: status 500$/);
+  await assert.rejects(savePast("spd", "http://here/", channels, scene), /^Error: no recorded rows$/);
+  await assert.rejects(savePast("spd", "http://here/", channels, scene), /^Error: status 500$/);
   assert.deepEqual(["t0", "t1", "f0", "f1", "format", "name"].map((key) => asked[0].get(key)), ["10001", "20001", "0", "1000", "spd", "ipc://a spec/mic/0/dbfs/"]);
 });
 

@@ -9,7 +9,7 @@ import { dayOfKey } from "../../spectrod/apps/web/page/season/daykeys.js";
 import { HEIGHT, paintDay } from "../../spectrod/apps/web/page/season/daypicture.js";
 import { sampleOf, scaleOf } from "../../spectrod/apps/web/page/season/dayscale.js";
 import { BYTES_MAX, columnOf, DayTiles, levelColumnOf } from "../../spectrod/apps/web/page/season/daytiles.js";
-import { divergingColours } from "../../spectrod/apps/web/page/season/diverging.js";
+import { divergingColours } from "../../spectrod/apps/web/page/plot/diverging.js";
 import { gapsOf, pointsOf, rangeOfLines } from "../../spectrod/apps/web/page/season/trendline.js";
 
 const HOUR = 3_600_000;

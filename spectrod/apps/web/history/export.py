@@ -4,9 +4,10 @@ import datetime as dt
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spectrod.apps.web.history.answer import HistoryAnswer
 from spectrod.apps.web.history.axis import NOTHING
@@ -29,6 +30,8 @@ ROWS_BYTES_MAX: Final = 64 << 20
 """Largest file of rows that is made [bytes]."""
 _COLOURS: Final = 255
 _NO_DATA_COLOUR: Final = bytes((128, 128, 128))
+_DIVERGING: Final = np.array([(33, 102, 172), (247, 247, 247), (178, 24, 43)])
+"""Colours of the lowest difference, of none, and of the highest, as in the page."""
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
@@ -40,7 +43,7 @@ def to_csv(answer: HistoryAnswer) -> bytes:
     header, axis = answer.header, answer.axis
     middles = (axis.lower + axis.upper) / 2.0
     lines = [
-        f"# {header['topic']}, {header['unit']}, {header['layers'][0]} of power",
+        f"# {_title(header)}, {header['unit']}, {header['layers'][0]} of power",
         f"# each line has {header['cell_ms'] / 1e3:g} s from its time on; frequencies in Hz",
         *(f"# left out: {text}" for text in header["left_out"]),
         ",".join(["time_utc", "effort_s", *(f"{hz:.10g}" for hz in middles)]),
@@ -53,9 +56,22 @@ def to_csv(answer: HistoryAnswer) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
+def _title(header: Mapping[str, Any]) -> str:
+    """Return the topic, and the one whose levels are subtracted."""
+    return f"{header['topic']} less {header['less']}" if "less" in header else header["topic"]
+
+
 def _iso_time(t_ms: float) -> str:
     time = _EPOCH + dt.timedelta(milliseconds=t_ms)
     return time.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+
+
+def _diverging(n_entries: int) -> NDArray[np.uint8]:
+    """Return a table of colours for differences (n_entries, 3), as ``colormap`` does."""
+    place = np.linspace(0.0, 2.0, n_entries)
+    colours = [np.interp(place, (0.0, 1.0, 2.0), ends) for ends in _DIVERGING.T]
+    table: NDArray[np.uint8] = np.rint(np.stack(colours, axis=1)).astype(np.uint8)
+    return table
 
 
 def to_png(answer: HistoryAnswer, low_db: float, high_db: float, map_name: str) -> bytes:
@@ -68,7 +84,7 @@ def to_png(answer: HistoryAnswer, low_db: float, high_db: float, map_name: str) 
     low_db, high_db : float
         Levels of the first and the last colour; the second is above the first [dB].
     map_name : str
-        Name of a colour map.
+        Name of a colour map; differences have one of their own, red above 0 and blue below.
 
     Raises
     ------
@@ -81,10 +97,11 @@ def to_png(answer: HistoryAnswer, low_db: float, high_db: float, map_name: str) 
     share = (codes / 100.0 - low_db) / (high_db - low_db)
     entries = 1 + np.rint(np.clip(share, 0.0, 1.0) * (_COLOURS - 1)).astype(np.uint8)
     entries[codes == NOTHING] = 0
-    palette = _NO_DATA_COLOUR + colormap(map_name, _COLOURS).tobytes()
+    shades = _diverging(_COLOURS) if "less" in answer.header else colormap(map_name, _COLOURS)
+    palette = _NO_DATA_COLOUR + shades.tobytes()
     header = answer.header
     about = (
-        f"{header['topic']} from {_iso_time(header['t0'])}, {header['cell_ms'] / 1e3:g} s a pixel; "
+        f"{_title(header)} from {_iso_time(header['t0'])}, {header['cell_ms'] / 1e3:g} s a pixel; "
         f"{header['f0']:g} to {header['f1']:g} Hz; {low_db:g} to {high_db:g} {header['unit']}"
     )
     return encode_png(entries, palette, [("Description", about), ("Software", "spectrod")])

@@ -20,6 +20,7 @@ import { OverviewStrip } from "./side/overviewstrip.js";
 import { Legend, toggleLegend } from "./panel/legend.js";
 import { loudestPart } from "./panel/loudest.js";
 import { pressKey } from "./panel/input.js";
+import { showLess } from "./side/lesschoice.js";
 import { LineChoice } from "./side/linechoice.js";
 import { Meters, nameText } from "./side/meter.js";
 import { atStored } from "./rows/stored.js";
@@ -154,7 +155,7 @@ const card = new SelectionCard({
   base,
   fetch: (...given) => fetch(...given),
   change,
-  save: (format) => saveSelection(format, base, { view, channels: session.channels, ...panels.scene() }),
+  save: (format) => saveSelection(format, base, { view, ...panels.scene(), channels: panels.channels }),
   toLoudest,
   link: linkOfView,
   say: (text) => announcer.say("selection", text),
@@ -297,12 +298,13 @@ function viewOfAddress() {
 function setView(next) {
   const isLeaving = [({ t1 }) => t1, shownMs].some((timeOf) => timeOf(view) === null && timeOf(next) !== null);
   if (isLeaving) session.keepMoment();
+  if (isLeaving) for (const channel of panels.channels) channel.keepMoment();
   const isFirst = next.t1 === null && next.span === DEFAULTS.span;
   view = makeView({ ...next, ...atStored(next, session.stored, isFirst) });
 }
 
 function showView() {
-  session.select(view.topics);
+  session.select(view.topics, view.less);
   panels.arrange(view);
   for (const channel of session.channels) channel.keepHolds(view.holds);
   panels.touch();
@@ -319,6 +321,13 @@ function showSeason() {
   setAttribute(at("days"), "aria-pressed", String(isShown));
   const { theme } = document.documentElement.dataset;
   season.show({ view: { ...view, days: isShown }, zone: zoneOf(prefs), colours: themeColours(), theme });
+}
+
+/** Show the channels less another one; which they are is then no longer left to the page, as that one might be among them. */
+function chooseLess(less) {
+  const { subtracted, isSubtractedShown } = session;
+  const shown = session.channels.filter((channel) => channel !== subtracted || isSubtractedShown);
+  change({ less, topics: shown.map(({ info }) => session.nameOf(info)) });
 }
 
 /** Let a drag in a waterfall select, once. */
@@ -355,12 +364,13 @@ function showControls() {
   const own = namedBands([...view.bands, ...prefs.bands], BOUNDS.hertz);
   bandChoice.show({ view, own, highest: limitsOf(described, view.axis).f1 });
   fields.show({ view, range: panels.rangeIn(view), prefs });
+  showLess(at("less"), spectraOf(session.topics), { nameOf: (info) => session.nameOf(info), less: view.less });
   for (const [action, name] of [["holdMax", "max"], ["holdMin", "min"], ["holdMean", "mean"]]) {
     for (const button of document.querySelectorAll(`[data-action="${action}"]`)) {
       setAttribute(button, "aria-pressed", String(view.holds.includes(name)));
     }
   }
-  const hasReference = session.channels.some(({ reference }) => reference !== null);
+  const hasReference = panels.channels.some(({ reference }) => reference !== null);
   setAttribute(document.querySelector('[data-action="reference"]'), "aria-pressed", String(hasReference));
   setText(at("pause"), view.t1 === null ? "Pause" : "Live");
   at("live").disabled = shownMs(view) === (session.stored?.t1 ?? null);
@@ -369,7 +379,8 @@ function showControls() {
 
 function showTopics() {
   const spectra = spectraOf(session.topics);
-  const shown = new Set(session.channels.map(({ info }) => info));
+  const { subtracted, isSubtractedShown } = session;
+  const shown = new Set(session.channels.filter((channel) => channel !== subtracted || isSubtractedShown).map(({ info }) => info));
   choice.show(spectra.map((info) => ({ name: session.nameOf(info), info, isShown: shown.has(info) })));
   const said = spectra.length > 0 ? session.missing().join(". ") : nothingText();
   control.showTopics(spectra, session.channels[0]?.info ?? null);
@@ -481,7 +492,7 @@ const own = {
     panels.touch();
   },
   reference: () => {
-    const had = session.channels.some(({ reference }) => reference !== null);
+    const had = panels.channels.some(({ reference }) => reference !== null);
     for (const { channel, moment } of panels.moments(view)) channel.keepReference(had ? null : moment.row);
     panels.touch();
     showControls();
@@ -565,6 +576,7 @@ function listen() {
   });
   at("events-box").open = prefs.isEventsOpen;
   at("events-box").addEventListener("toggle", () => keepPrefs({ isEventsOpen: at("events-box").open }));
+  at("less").addEventListener("change", () => chooseLess(at("less").value));
   at("layout").addEventListener("change", () => change({ layout: at("layout").value }));
   for (const button of document.querySelectorAll("[data-save]")) {
     const kinds = button.dataset.save.split(" ");
@@ -572,7 +584,7 @@ function listen() {
   }
   printFigures(at("print"), () => panels.figures(view, paperColours()));
   for (const [button, format] of [["save-shown", "csv"], ["save-rows", "spd"]]) {
-    at(button).addEventListener("click", () => savePast(format, base, session, panels.scene()).catch((error) => notice(error.message)));
+    at(button).addEventListener("click", () => savePast(format, base, format === "spd" ? session.channels : panels.channels, panels.scene()).catch((error) => notice(error.message)));
   }
   document.addEventListener("keydown", (event) => {
     if (event.key === "Escape" && event.target.closest("dialog") === null && (wall.leave() || panes.closeSheet())) return;

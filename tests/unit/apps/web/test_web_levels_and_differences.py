@@ -1,5 +1,7 @@
 """What history computes of whole columns: the level of all power, and differences of two topics."""
 
+import struct
+
 import numpy as np
 import pytest
 
@@ -8,13 +10,14 @@ from spectrod.apps.web.history import answer as answers
 from spectrod.apps.web.history.answer import answer
 from spectrod.apps.web.history.axis import NOTHING
 from spectrod.apps.web.history.budget import Budget
-from spectrod.apps.web.history.columns import from_wire
-from spectrod.apps.web.history.export import to_csv
+from spectrod.apps.web.history.columns import from_wire, to_wire
+from spectrod.apps.web.history.export import to_csv, to_png
 from spectrod.apps.web.history.request import parse_request
 from spectrod.apps.web.history.row_ring import Ring
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.formats.description import Description
+from spectrod.formats.picture.colormaps import colormap
 from spectrod.formats.pyramid import PyramidOptions, PyramidWriter
 from spectrod.formats.segment.segment_writer import SegmentWriter
 from spectrod.lib.errors import ConfigError
@@ -149,6 +152,29 @@ def test_a_difference_is_that_of_the_levels(tmp_path, layer):
     assert (got.header["unit"], got.header["less"]) == ("dB", "spec/south/a/density/")
     coarse = asked(tmp_path, topic=0, less=1, layers=layer, step="0.1")
     np.testing.assert_allclose(levels_of(coarse), one - other, atol=0.0501)
+
+
+def test_files_of_a_difference_name_both_and_have_0_in_the_middle(tmp_path):
+    """In a picture blue is below 0 dB, red above, and 0 between them; one has other colours."""
+    for source, seed in (("north", 1), ("south", 2)):
+        stored(tmp_path, source, DENSITY, seed=seed)
+    found = asked(tmp_path, less=1)
+    names = "spec/north/a/density/ less spec/south/a/density/"
+    assert to_csv(found).decode().startswith(f"# {names}, dB,")
+    found.layers[0][:] = to_wire(np.array([[-500], [0], [500], [NOTHING]], np.int16))
+    picture = to_png(found, -5.0, 5.0, "viridis")
+    assert f"{names} from ".encode() in picture
+    palette = png_palette(picture)
+    assert [palette[k] for k in (1, 128, 255)] == [(33, 102, 172), (247, 247, 247), (178, 24, 43)]
+    alone = to_png(asked(tmp_path), -5.0, 5.0, "viridis")
+    assert png_palette(alone)[1] == tuple(colormap("viridis", 255)[0])
+
+
+def png_palette(picture):
+    """Return the colours of a PNG, in its order."""
+    begin = picture.index(b"PLTE") + 4
+    (length,) = struct.unpack(">I", picture[begin - 8 : begin - 4])
+    return [tuple(picture[k : k + 3]) for k in range(begin, begin + length, 3)]
 
 
 def test_a_difference_of_levels_is_one_too(tmp_path):

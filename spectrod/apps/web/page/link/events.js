@@ -36,6 +36,7 @@ function ofTrigger({ state, begin_utc_ns, end_utc_ns, f_min_hz, f_max_hz, channe
 
 /** Whether a mark is about a channel, or about all of its source or daemon. */
 export function concerns({ source, channel }, info) {
+  if (info.less !== undefined && concerns({ source, channel }, info.less)) return true;
   return source === info.endpoint || (source === info.source && (channel === "" || channel === info.channel));
 }
 

@@ -3,14 +3,14 @@
  * Node's tests can talk to it as a server does.
  */
 
-import { Channel } from "../rows/channel.js";
+import { Channel, RING_ROWS } from "../rows/channel.js";
 import { streamRole, streamsWanted } from "./demand.js";
 import { breakText, EventLog } from "./events.js";
 import { LevelSeries } from "../rows/levelseries.js";
 import { storedSpan } from "../rows/stored.js";
 import { ambiguousNames, chosenTopics, findTopic, inOrder, missingText, spectraOf, topicName } from "./topics.js";
 
-const RING_ROWS = 4096;
+const CHANNELS_MAX = 8;
 const VALUES_KEPT = 64;
 /** What a server of this version allows at least; its hello says more. */
 const LIMITS = Object.freeze({ streams: 8, values: 4096, rows_s: 50 });
@@ -28,6 +28,9 @@ export class Session {
   sources = [];
   /** Topics on the screen, by place. */
   channels = [];
+  /** The one of them whose levels are subtracted from the others', or null; whether it was chosen itself, too. */
+  subtracted = null;
+  isSubtractedShown = false;
   events = new EventLog();
   /** Version of the events of an archive; 0 without any. */
   storedEvents = 0;
@@ -39,6 +42,7 @@ export class Session {
   newestValues = null;
   #descriptions = new Map();
   #names = [];
+  #less = "";
   #stateMs = NaN;
   #early = []; // intervals of topics that are not listed yet
   #ambiguous = new Set();
@@ -83,15 +87,26 @@ export class Session {
     if (message.op !== "refused") this.#listeners.changed(told);
   }
 
-  /** Show these topics; an empty list leaves the choice to the page. */
-  select(names) {
-    this.#names = names;
-    const chosen = chosenTopics(names, this.topics);
-    if (chosen.length === 0) return;
+  /**
+   * Show these topics; an empty list leaves the choice to the page.
+   *
+   * @param {string[]} names
+   * @param {string} less name of the topic whose levels are subtracted; empty: none
+   */
+  select(names, less = "") {
+    [this.#names, this.#less] = [names, less];
+    const named = chosenTopics(names, this.topics);
+    if (named.length === 0) return;
+    const subtracted = findTopic(less, spectraOf(this.topics));
+    const chosen = subtracted === undefined || named.includes(subtracted) ? named : [...named.slice(0, CHANNELS_MAX - 1), subtracted];
     const kept = this.channels.filter(({ info }) => chosen.includes(info));
     const before = this.channels;
     this.channels = chosen.map((info) => kept.find((channel) => channel.info === info) ?? this.#makeChannel(info, kept));
-    const isSame = before.length === this.channels.length && before.every((one, k) => one === this.channels[k]);
+    const [lessBefore, wasShown] = [this.subtracted, this.isSubtractedShown];
+    this.subtracted = this.channels.find(({ info }) => info === subtracted) ?? null;
+    this.isSubtractedShown = named.includes(subtracted);
+    const isLessSame = lessBefore === this.subtracted && wasShown === this.isSubtractedShown;
+    const isSame = isLessSame && before.length === this.channels.length && before.every((one, k) => one === this.channels[k]);
     if (!isSame) this.#listeners.changed("channels");
   }
 
@@ -126,7 +141,7 @@ export class Session {
       if (found === undefined) channel.forgetMeasured();
       channel.noteNewer(added, this.#now());
     }
-    this.select(this.#names);
+    this.select(this.#names, this.#less);
   }
 
   #describe(description) {
@@ -205,7 +220,8 @@ export class Session {
   missing() {
     if (this.topics.length === 0) return [];
     const shown = this.channels.map(({ info }) => this.nameOf(info));
-    const names = this.#names.filter((name) => findTopic(name, spectraOf(this.topics)) === undefined && !shown.includes(name));
+    const asked = this.#less === "" ? this.#names : [...this.#names, this.#less];
+    const names = asked.filter((name) => findTopic(name, spectraOf(this.topics)) === undefined && !shown.includes(name));
     return names.map((name) => missingText(name, this.topics));
   }
 

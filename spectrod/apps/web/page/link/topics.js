@@ -74,9 +74,10 @@ export function topicText(info) {
   return `${topicTitle(info)}${info.kind === "bands" ? " (bands)" : ""}`;
 }
 
-/** Title of a topic for a person. */
-export function topicTitle({ source, channel, product }) {
-  return `${source} · ${channel} · ${product}`;
+/** Title of a topic for a person, with that of the one whose levels are subtracted. */
+export function topicTitle({ source, channel, product, less }) {
+  const title = `${source} · ${channel} · ${product}`;
+  return less === undefined ? title : `${title} less ${topicTitle(less)}`;
 }
 
 /** Channels that a title of several names. */

@@ -9,7 +9,8 @@ import { topicText, topicTitle } from "../link/topics.js";
 const BARS = Object.freeze({ third: "third octaves", "third-a": "third octaves, A weighting" });
 
 /** How line spectra differ from what was measured; empty if not. */
-function shapeText({ smoothing = 0, bars = "none" }, { description }) {
+function shapeText({ smoothing = 0, bars = "none" }, { description, info }) {
+  if (info?.less !== undefined) return "";
   if (bars !== "none" && description !== null && hasBars(description)) return `; lines: ${BARS[bars]}`;
   return smoothing > 0 ? `; lines: smoothed, 1/${smoothing} octave` : "";
 }

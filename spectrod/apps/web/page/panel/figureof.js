@@ -17,10 +17,10 @@ const EVENTS_MAX = 6;
  * @param {import("./panel.js").Panel} panel
  * @param {object} view
  * @param {object} shown `zone`, `axis`, `layers`, `legend`, `strips`, `levels` and `levelsText` (unit) of the line
- *   spectrum, `bars` (levels) and `units` of the waterfalls
+ *   spectrum, `bars` (levels), `units` and `map` of the waterfalls, `quantity`: level or difference
  * @returns {import("../plot/figure.js").Figure}
  */
-export function figureOf(panel, view, { zone, axis, layers, legend, strips, levels, levelsText, bars, units }) {
+export function figureOf(panel, view, { zone, axis, layers, legend, strips, levels, levelsText, bars, units, map, quantity }) {
   const isAlone = panel.channels.length === 1;
   const times = view.times.map((tMs, k) => ({ name: CURSORS[k], tMs })).filter(({ tMs }) => tMs !== null);
   return {
@@ -29,8 +29,8 @@ export function figureOf(panel, view, { zone, axis, layers, legend, strips, leve
     zone,
     axis,
     split: view.split,
-    levels: { ...levels, text: `Level, ${levelsText}` },
-    colour: { map: view.map, lo: bars.lo, hi: bars.hi, text: `Level, ${[...new Set(units)].join(", ")}` },
+    levels: { ...levels, text: `${quantity}, ${levelsText.replace("Δ ", "")}` },
+    colour: { map, lo: bars.lo, hi: bars.hi, text: `${quantity}, ${[...new Set(units)].join(", ")}` },
     layers,
     legend,
     readings: [...cursorTexts(panel, view, zone), ...bandTexts(panel, view), ...(view.selection === null ? [] : [`Selection ${boxText(view.selection, zone)}`])],

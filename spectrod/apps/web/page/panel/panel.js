@@ -19,6 +19,7 @@ import { axisOf, limitsOf } from "../rows/range.js";
 import { differenceOf } from "../rows/difference.js";
 import { levelOfPixel } from "../rows/rowat.js";
 import { hasNoBars, shownRow } from "../rows/spectrumsum.js";
+import { differenceMap } from "../plot/palette.js";
 import { drawFrequencyRuler, drawGrid, drawLevelRuler } from "../plot/ruler.js";
 import { decimalsOf, formatHertz, formatLevel, formatTime } from "../plot/time.js";
 import { topicTitle } from "../link/topics.js";
@@ -263,10 +264,21 @@ export class Panel {
     return differenceOf(shown, shownRow(this.#subtracted.row, view));
   }
 
+  /** Whether it shows differences of channels: all of its channels are, or none. */
+  get isDifference() {
+    return this.channels[0].info.less !== undefined;
+  }
+
+  /** Map of its colours in a theme. */
+  #mapOf({ map }, theme) {
+    return this.isDifference ? differenceMap(theme) : map;
+  }
+
   /** What its range of levels depends on, see `rangeKey`. */
   get levelsOf() {
     const { unit = "dB", ref } = this.channels[0].description ?? this.channels[0].info;
-    return { names: this.channels.map(({ info }) => this.#session.nameOf(info)), unit, ref };
+    const names = this.channels.flatMap(({ info }) => [info, info.less]).filter(Boolean).map((info) => this.#session.nameOf(info));
+    return { names, unit, ref, isDifference: this.isDifference };
   }
 
   /** Key of its range of levels. */
@@ -296,14 +308,15 @@ export class Panel {
 
   #showBar(view, hasOthers, colours) {
     const isAuto = rangeOf(view, this.levelKey(view)) === null;
-    const { isLinked, map } = view;
-    this.bar.show({ range: this.levels, isAuto, isLinked, hasOthers, unit: this.unitOf(0), map }, colours, this.#ratio);
+    const { isLinked } = view;
+    this.bar.show({ range: this.levels, isAuto, isLinked, hasOthers, unit: this.unitOf(0), map: this.#mapOf(view, document.documentElement.dataset.theme) }, colours, this.#ratio);
   }
 
   #setLook(view, colours) {
-    if (this.#drawn.map !== view.map) {
-      this.#drawn.map = view.map;
-      for (const strip of this.strips) strip.setPalette(view.map);
+    const map = this.#mapOf(view, document.documentElement.dataset.theme);
+    if (this.#drawn.map !== map) {
+      this.#drawn.map = map;
+      for (const strip of this.strips) strip.setPalette(map);
     }
     if (this.#drawn.colours !== colours) this.touch();
     this.#drawn.colours = colours;
@@ -318,7 +331,7 @@ export class Panel {
     // A scale of differences is not that of the waterfalls, and is not taken hold of.
     setAttribute(this.levelRuler, "data-other", this.#subtracted !== null);
     const units = new Set(this.channels.map((_, k) => this.unitOf(k)));
-    setText(this.unit, this.#subtracted === null ? [...units].join(", ") : "Δ dB");
+    setText(this.unit, this.#subtracted === null && !this.isDifference ? [...units].join(", ") : "Δ dB");
   }
 
   /** What a view shows of one of the panel's channels. */
@@ -406,7 +419,7 @@ export class Panel {
     const shown = { zone, axis: this.axis, layers, levels: this.#traceLevels, levelsText: this.unit.textContent, units: this.channels.map((_, k) => this.unitOf(k)) };
     const legendOf = ({ text, colour, dash }) => ({ text, stroke: colour === null ? null : colours[colour], dash: dash ?? LINE_KINDS[colour]?.dash ?? null });
     const strips = this.strips.map((strip) => strip.figure(this.#session.events)).filter((one) => one !== null);
-    return figureOf(this, view, { ...shown, legend: entries.map(legendOf), strips, bars: this.levels });
+    return figureOf(this, view, { ...shown, map: this.#mapOf(view, "light"), quantity: this.isDifference ? "Difference" : "Level", legend: entries.map(legendOf), strips, bars: this.levels });
   }
 
   #differenceNote(hasDifference) {

@@ -6,7 +6,9 @@ import { themeColours } from "../side/dom.js";
 import { SurfaceInput } from "./input.js";
 import { Panel } from "./panel.js";
 import { columnsOf } from "./columns.js";
-import { linked, rangeOf, withRange } from "./ranges.js";
+import { centred, linked, rangeOf, withRange } from "./ranges.js";
+import { DifferenceChannel, shownChannels } from "../rows/differencechannel.js";
+import { RING_ROWS } from "../rows/channel.js";
 import { LevelFollower } from "../rows/follow.js";
 import { formatHertz, formatLevel } from "../plot/time.js";
 
@@ -23,6 +25,7 @@ export class Panels {
   #panels = [];
   #colours = null;
   #active = null;
+  #differences = [];
   #followers = new Map(); // of levels, by the keys of ranges
 
   /**
@@ -44,8 +47,8 @@ export class Panels {
 
   /** Make the panels that the view and the session's channels ask for; those that fit are kept. */
   arrange(view) {
-    const { channels } = this.#given.session;
-    const groups = view.layout === "over" && channels.length > 0 ? [channels] : channels.map((one) => [one]);
+    const shown = this.#shownChannels();
+    const groups = (view.layout === "over" ? shown : shown.flat().map((one) => [one])).filter(({ length }) => length > 0);
     const old = this.#panels;
     const isSame = (panel, group) => panel.channels.length === group.length && group.every((one, k) => panel.channels[k] === one);
     this.#panels = groups.map((group) => old.find((panel) => isSame(panel, group)) ?? this.#make(group));
@@ -56,6 +59,20 @@ export class Panels {
     this.#fit();
     if (!this.#panels.includes(this.#active)) this.#active = this.#panels[0] ?? null;
     for (const panel of this.#panels) panel.split(view.split);
+  }
+
+  /** Channels to show, of differences those that were there before, with their rows. */
+  #shownChannels() {
+    const found = (a, b) => this.#differences.find((one) => one.isOf(a, b)) ?? new DifferenceChannel(a, b, RING_ROWS);
+    const shown = shownChannels(this.#given.session, found);
+    this.#differences = shown.flat().filter((channel) => channel instanceof DifferenceChannel);
+    for (const difference of this.#differences) difference.follow();
+    return shown;
+  }
+
+  /** Channels that panels show, in the order of the session. */
+  get channels() {
+    return this.#panels.flatMap((panel) => panel.channels);
   }
 
   #make(group) {
@@ -89,7 +106,8 @@ export class Panels {
   /** Part of a view in which the active panel has another range of levels, and those that are linked with it; null: automatic. */
   #rangePart(view, range) {
     const keys = this.#panels.map((panel) => panel.levelKey(view));
-    return withRange(view, keys, this.#active.levelKey(view), range);
+    const { isDifference, levels } = this.#active;
+    return withRange(view, keys, this.#active.levelKey(view), range !== null && isDifference ? centred(range, levels) : range);
   }
 
   /** Part of a view that links the ranges of panels, or parts them. */
@@ -121,8 +139,8 @@ export class Panels {
     const keys = this.#panels.map((panel) => panel.levelKey(view));
     for (const key of this.#followers.keys()) if (!keys.includes(key)) this.#followers.delete(key);
     return keys.map((key) => {
-      if (!this.#followers.has(key)) this.#followers.set(key, new LevelFollower());
       const sharing = this.#panels.filter((_, k) => keys[k] === key);
+      if (!this.#followers.has(key)) this.#followers.set(key, new LevelFollower(sharing[0].isDifference));
       const shown = () => sharing.flatMap((panel) => panel.shownLevels(view));
       return this.#followers.get(key).levels(view, rangeOf(view, key), now, shown);
     });
@@ -194,15 +212,34 @@ export class Panels {
   }
 
   append(channel, role, row, description) {
-    this.#panelOf(channel)?.append(channel, role, row, description);
+    const panel = this.#panelOf(channel);
+    if (panel?.channels.includes(channel)) panel.append(channel, role, row, description);
+    if (role === "trace") this.#subtractTraces(channel);
+  }
+
+  #subtractTraces(channel) {
+    for (const one of this.#differences.filter((difference) => difference.has(channel))) {
+      if (one.subtractTraces()) this.#panelOf(one).append(one, "trace");
+    }
+  }
+
+  /** Subtract the rows that have come. */
+  #subtract() {
+    for (const difference of this.#differences) {
+      difference.follow();
+      const rows = difference.subtract();
+      for (const row of rows) this.#panelOf(difference).append(difference, "waterfall", row, row.description);
+    }
   }
 
   shapeOf(channel) {
     return this.#panelOf(channel).shapeOf(this.#given.view());
   }
 
+  /** The panel of a channel; of one that is only subtracted, or subtracted from, that of a difference. */
   #panelOf(channel) {
-    return this.#panels.find((panel) => panel.channels.includes(channel));
+    const difference = this.#differences.find((one) => one.has(channel));
+    return [channel, difference].map((one) => this.#panels.find((panel) => panel.channels.includes(one))).find(Boolean);
   }
 
   /** Draw all again: view or colours have changed. */
@@ -232,6 +269,7 @@ export class Panels {
     const zone = this.#given.zone();
     const { session } = this.#given;
     const past = session.hello?.has_history ? this.#given.past : null;
+    this.#subtract();
     const levels = this.#levels(view, now);
     const hasOthers = this.#panels.length > 1;
     this.#panels.forEach((panel, k) => panel.draw({ view, now, colours, zone, levels: levels[k], hasOthers, past }));
@@ -246,7 +284,7 @@ export class Panels {
 
   /** What a view shows of each channel, or of those of the active panel, in the session's order: a list of `{channel, moment}`. */
   moments(view, isActiveOnly = false) {
-    const channels = this.#given.session.channels.filter((channel) => !isActiveOnly || this.#panelOf(channel) === this.#active);
+    const channels = this.channels.filter((channel) => !isActiveOnly || this.#panelOf(channel) === this.#active);
     return channels.map((channel) => ({ channel, moment: this.#panelOf(channel).momentOf(channel, view) }));
   }
 

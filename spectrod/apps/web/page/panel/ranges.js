@@ -18,16 +18,21 @@ const STEP_DB = 0.5;
  * @param {{names: string[], unit: string, ref: string | undefined}} panel names of its topics; unit and reference
  *   of their levels
  */
-export function rangeKey({ isLinked }, { names, unit, ref }) {
+export function rangeKey({ isLinked }, { names, unit, ref, isDifference = false }) {
+  if (isDifference) return [DIFFERENCE, ...(isLinked ? [] : names)].join(" ");
   if (isLinked) return ref ? `${unit} ${ref}` : unit;
   return names.join(" ");
 }
 
-/** Range that a view gives a key, or null: automatic. */
+/** Key of the range of differences, or the begin of one: no unit and no topic has this name. */
+const DIFFERENCE = "difference";
+const isOfDifferences = (key) => key === DIFFERENCE || key.startsWith(`${DIFFERENCE} `);
+
+/** Range that a view gives a key, or null: automatic. Differences have none of what is not theirs. */
 export function rangeOf({ lo, hi, ranges }, key) {
   const own = ranges.find(({ of }) => of === key);
   if (own !== undefined) return { lo: own.lo, hi: own.hi };
-  return lo === null ? null : { lo, hi };
+  return lo === null || isOfDifferences(key) ? null : { lo, hi };
 }
 
 /**
@@ -39,7 +44,11 @@ export function rangeOf({ lo, hi, ranges }, key) {
  * @param {{lo: number, hi: number} | null} range null: automatic
  */
 export function withRange(view, keys, key, range) {
-  const shown = [...new Set(keys)];
+  if (isOfDifferences(key)) {
+    const rest = view.ranges.filter(({ of }) => of !== key);
+    return { lo: view.lo, hi: view.hi, ranges: range === null ? rest : [{ of: key, ...range }, ...rest] };
+  }
+  const shown = [...new Set(keys.filter((of) => !isOfDifferences(of)))];
   const others = view.ranges.filter(({ of }) => !shown.includes(of));
   // Of a single key the range is short in links, and old pages know it.
   if (shown.length === 1) return { lo: range?.lo ?? null, hi: range?.hi ?? null, ranges: others };
@@ -73,6 +82,13 @@ export function withEnd(range, end, level) {
   const [lo, hi] = [rounded(range.lo), rounded(range.hi)];
   if (end === "lo") return { lo: clamped(rounded(level), -HIGHEST_DB, hi - LEAST_SPAN_DB), hi };
   return { lo, hi: clamped(rounded(level), lo + LEAST_SPAN_DB, HIGHEST_DB) };
+}
+
+/** The range about 0 that has the end of a range which was moved further from where it was. */
+export function centred(range, before) {
+  const end = Math.abs(range.hi - before.hi) >= Math.abs(range.lo - before.lo) ? range.hi : -range.lo;
+  const size = clamped(rounded(end), LEAST_SPAN_DB / 2, HIGHEST_DB);
+  return { lo: -size, hi: size };
 }
 
 /** A range moved by some decibels. */

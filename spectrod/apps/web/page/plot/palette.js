@@ -3,6 +3,7 @@
  */
 
 import { COLORMAPS } from "./colormaps.js";
+import { divergingColours } from "./diverging.js";
 import {
   CODE_DROPPED,
   CODE_GAP,
@@ -48,24 +49,31 @@ function pixel([red, green, blue]) {
   return ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
 }
 
+/** Map of differences in a theme: for `shadesOf` alone, nobody chooses it. */
+export const differenceMap = (theme) => (theme === "dark" ? "difference-dark" : "difference-light");
+
+const DIFFERENCES = Object.freeze(
+  Object.fromEntries(["light", "dark"].map((theme) => [differenceMap(theme), Uint8Array.from(divergingColours(theme).flat())])),
+);
+
 /** Whether a name is one of `palettes`, or one followed by `_r`. */
 export const isPalette = (name) => typeof name === "string" && Object.hasOwn(palettes, name.endsWith(REVERSED) ? name.slice(0, -REVERSED.length) : name);
 
 /**
  * Return the colours of a map.
  *
- * @param {string} name one of `palettes`, or one followed by `_r` to reverse it
+ * @param {string} name one of `palettes`, or one followed by `_r` to reverse it, or a `differenceMap`
  * @returns {Uint32Array} (256,) pixels, lowest level first
  * @throws {Error} if there is no such map
  */
 export function shadesOf(name) {
   const isReversed = name.endsWith(REVERSED);
   const map = isReversed ? name.slice(0, -REVERSED.length) : name;
-  if (!Object.hasOwn(palettes, map)) {
+  if (!Object.hasOwn(palettes, map) && !Object.hasOwn(DIFFERENCES, map)) {
     const names = Object.keys(palettes).join(", ");
     throw new Error(`palette=${name}: must be one of ${names}, or one followed by _r`);
   }
-  const table = palettes[map];
+  const table = palettes[map] ?? DIFFERENCES[map];
   const shades = Uint32Array.from({ length: SHADES }, (_, i) => pixel(table.subarray(3 * i, 3 * i + 3)));
   return isReversed ? shades.reverse() : shades;
 }

@@ -75,6 +75,14 @@ export function rangeOf(histograms, highest = -Infinity) {
   return { lo: Math.max(hi - MOST_DB, Math.min(lo, hi - LEAST_DB)), hi };
 }
 
+/** Range of differences about 0: as far as the 0.1st and the 99.9th percentile, at least 3 dB; null without values. */
+export function centredRangeOf(histograms) {
+  const sizes = histograms.flatMap((one) => [-one.quantile(1 - HIGH_SHARE), one.quantile(HIGH_SHARE)]).filter((level) => !Number.isNaN(level));
+  if (sizes.length === 0) return null;
+  const size = Math.max(MARGIN_DB, Math.ceil(Math.max(...sizes)));
+  return { lo: -size, hi: size };
+}
+
 /** Tops of lines that pass, each with its time: one that was there once in a window is a click, and counts as the next one. */
 export class PassingTops {
   #tops = [];

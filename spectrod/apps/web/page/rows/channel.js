@@ -7,6 +7,9 @@ import { PeakList } from "./peaks.js";
 import { isNear } from "./rowat.js";
 import { RowRing } from "./rows.js";
 
+/** Rows that a waterfall keeps. */
+export const RING_ROWS = 4096;
+
 /** Values of a row that the ring has room for at first: a transform of 4096 samples. */
 const VALUES_LEAST = 2049;
 

@@ -5,7 +5,7 @@
  * somewhere reads levels, so the line under it is asked for once more.
  */
 
-import { columnFor, historyAddress, LADDER_MS } from "./history.js";
+import { columnFor, historyAddress, keyOf, LADDER_MS } from "./history.js";
 import { decodeHistory, rowMsOf, rowsOf } from "./answer.js";
 
 const KEPT = 64;
@@ -43,8 +43,7 @@ export class CursorRows {
     // The shortest column within a long row has that row alone, wherever rows begin.
     const columnMs = rowMs < msPerPx ? columnFor(msPerPx) : LADDER_MS[0];
     const index = Math.floor(tMs / columnMs);
-    const { topic, f0, f1, axis, px, statistic } = about;
-    const key = [topic.endpoint, topic.topic, f0, f1, axis, px, statistic, columnMs, index].join(" ");
+    const key = keyOf(about, columnMs, index);
     const found = this.#found.get(key);
     const isDue = found === undefined || (found.row === null && this.#now() - found.atMs > RETRY_MS);
     if (isDue && this.#running !== key) {

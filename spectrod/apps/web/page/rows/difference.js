@@ -8,6 +8,9 @@ const NO_DATA = 65535;
 
 const plans = new WeakMap();
 
+/** Reference of the levels of differences: they compare with no others. */
+const REFERENCE = "difference";
+
 /** Whether two descriptions have the same bins or bands. */
 export function hasSameBins(a, b) {
   if (a.n_bins !== b.n_bins || Boolean(a.edges_hz) !== Boolean(b.edges_hz)) return false;
@@ -46,7 +49,7 @@ function makePlan(a, b) {
     if (last?.per_value === per_value && last.first + last.values * per_value === from.bin) last.values += 1;
     else slices.push({ first: from.bin, per_value, values: 1 });
   }
-  return { cells, widthsA: widthsOf(startsA), widthsB: widthsOf(startsB), description: Object.freeze({ ...a, ...FINE, unit: "dB", slices }) };
+  return { cells, widthsA: widthsOf(startsA), widthsB: widthsOf(startsB), description: Object.freeze({ ...a, ...FINE, unit: "dB", ref: REFERENCE, isDifference: true, slices }) };
 }
 
 const widthsOf = (starts) => starts.slice(1).map((end, k) => end - starts[k]);
@@ -64,6 +67,17 @@ function pooled(levels, values, widths, first, end, isMean) {
   }
   return isMean && bins > 0 ? 10 * Math.log10(sum / bins) : greatest;
 }
+
+/** Why there is no difference of two topics, for a person; empty where there is one. */
+export function whyNoDifference(a, b) {
+  if (a.unit !== b.unit || (a.ref ?? null) !== (b.ref ?? null)) return `other levels, ${levelsText(a)} and ${levelsText(b)}`;
+  return hasSameBins(a, b) ? "" : "other bins";
+}
+
+const levelsText = ({ unit, ref }) => (ref ? `${unit} re ${ref}` : unit);
+
+/** Description of the difference of two topics of the same bins. */
+export const describeDifference = (a, b) => planOf(a, b).description;
 
 const isSingle = ({ slices }) => slices.every(({ per_value }) => per_value === 1);
 

@@ -1,12 +1,13 @@
 /** The levels on the screen: by hand at once, by themselves as `autorange.js` says. */
 
-import { EasyRange, LevelHistogram, PassingTops, rangeOf } from "./autorange.js";
+import { centredRangeOf, EasyRange, LevelHistogram, PassingTops, rangeOf } from "./autorange.js";
 import { nearestIndex } from "./rowat.js";
 
 const INTERVAL_MS = 250;
 /** Rows of a waterfall that are looked at, as far apart on the screen as they can be. */
 const ROWS_LOOKED_AT = 40;
 const AT_FIRST = Object.freeze({ lo: -120, hi: 0 });
+const DIFFERENCES_AT_FIRST = Object.freeze({ lo: -20, hi: 20 });
 /** After another view its rows come one after another: so long the range is theirs at once [ms]. */
 const SETTLE_MS = 1500;
 /** Tops of passing lines are remembered for as long as the waterfall shows them, and at most [ms]: */
@@ -62,11 +63,17 @@ function* spread(rows, newestMs, spanMs) {
 
 /** Follows the levels of panels that share a range. */
 export class LevelFollower {
+  #isCentred;
   #easy = new EasyRange();
   #tops = new PassingTops();
   #at = -Infinity;
   #view = "";
   #settledAt = Infinity;
+
+  /** @param {boolean} isCentred whether the levels are differences, and 0 dB is in the middle */
+  constructor(isCentred = false) {
+    this.#isCentred = isCentred;
+  }
 
   /**
    * Levels to draw with.
@@ -87,7 +94,9 @@ export class LevelFollower {
       this.#easy.follow(target, this.#seconds(view, now));
       this.#at = now;
     }
-    return this.#easy.range ?? AT_FIRST;
+    if (!this.#isCentred) return this.#easy.range ?? AT_FIRST;
+    const { hi } = this.#easy.range ?? DIFFERENCES_AT_FIRST;
+    return range ?? { lo: -hi, hi };
   }
 
   /** A view that shows something else is fitted at once. */
@@ -101,6 +110,7 @@ export class LevelFollower {
   }
 
   #target(shown, { span }, now) {
+    if (this.#isCentred) return centredRangeOf(shown.map(({ histogram }) => histogram));
     this.#tops.note(Math.max(-Infinity, ...shown.map(({ passing }) => passing)), now, now - Math.min(1000 * span, PASSING_MS_MAX));
     const held = shown.map((one) => one.held);
     return rangeOf(shown.map(({ histogram }) => histogram), Math.max(this.#tops.level, ...held));

@@ -41,7 +41,7 @@ export function columnFor(msPerPx) {
 
 /**
  * @typedef {object} About what is asked for, as of a stream
- * @property {{id: number, topic: string, endpoint: string}} topic
+ * @property {{id: number, topic: string, endpoint: string, less?: object}} topic `less`: the one whose levels are subtracted
  * @property {number} f0 ends of the axis [Hz]
  * @property {number} f1
  * @property {string} axis kind of the axis
@@ -248,7 +248,7 @@ export class History {
 }
 
 /** Times that an archive says are stored of what is asked for; empty of a daemon's topic, which grows. */
-const storedOf = ({ topic }) => (topic.stored ?? []).join(" ");
+const storedOf = ({ topic: { stored = [], less } }) => [...stored, ...(less?.stored ?? [])].join(" ");
 
 /** Return whether a tile may have too little for a time: it was made before that was over. */
 function isBehind(tile, untilMs, columnMs) {
@@ -268,18 +268,25 @@ export function exportAddress(base, topic, { t0, t1, f0, f1, axis, px, statistic
   const address = new URL("api/export", base);
   const name = `${topic.endpoint} ${topic.topic}`;
   address.search = new URLSearchParams({
-    format, topic: topic.id, name, t0, t1, f0, f1, axis, w: EXPORTED, h: px, layers: statistic,
+    format, topic: topic.id, name, t0, t1, f0, f1, axis, w: EXPORTED, h: px, layers: statistic, ...lessOf(topic),
   });
   return address;
 }
+
+/** Endpoint and topic, and those of the one whose levels are subtracted. */
+const namesOf = ({ endpoint, topic, less }) => [endpoint, topic, ...(less === undefined ? [] : ["less", less.endpoint, less.topic])];
+
+/** What an address says of the topic whose levels are subtracted, if any are. */
+const lessOf = ({ less }) => (less === undefined ? {} : { less: less.id, less_name: `${less.endpoint} ${less.topic}` });
 
 /** Rows of tiles in a span of time, the oldest first. */
 function rowsBetween(tiles, t0, t1) {
   return [...tiles].flatMap(({ rows }) => rows.filter(({ tMs }) => tMs >= t0 && tMs < t1));
 }
 
-function keyOf({ topic, f0, f1, axis, px, statistic }, columnMs = 0, index = 0) {
-  return [topic.endpoint, topic.topic, f0, f1, axis, px, statistic, columnMs, index].join(" ");
+/** Key of a tile, or of what is asked for. */
+export function keyOf({ topic, f0, f1, axis, px, statistic }, columnMs = 0, index = 0) {
+  return [...namesOf(topic), f0, f1, axis, px, statistic, columnMs, index].join(" ");
 }
 
 function addressOf(base, about, columnMs, index) {
@@ -297,6 +304,6 @@ function addressOf(base, about, columnMs, index) {
 export function historyAddress(base, { topic, f0, f1, axis, px, statistic }, { t0, t1, w, step }) {
   const address = new URL("api/history", base);
   const name = `${topic.endpoint} ${topic.topic}`;
-  address.search = new URLSearchParams({ topic: topic.id, name, t0, t1, f0, f1, w, h: px, axis, step, layers: statistic });
+  address.search = new URLSearchParams({ topic: topic.id, name, t0, t1, f0, f1, w, h: px, axis, step, layers: statistic, ...lessOf(topic) });
   return address;
 }

@@ -46,6 +46,7 @@ function asHeard(row, { stored }) {
 /** Why there is no measurement of a channel, for a person. */
 export function unmeasuredText(channel, { measured }, { t1 }) {
   if (measured !== null) return "";
+  if (channel.info?.less !== undefined) return "not measured of differences";
   if (t1 !== null) return "not measured at this time";
   if (channel.gone) return "not there now";
   if (channel.unsent.has("trace")) return `not measured: ${channel.unsent.why}`;

@@ -134,8 +134,8 @@ function thirdsWithin(f0, f1, bin_hz) {
 }
 
 /** Whether bars of bands can be made of a topic's rows: of bins that are levels, not densities. */
-export function hasBars({ edges_hz, enbw_hz, unit }) {
-  return !edges_hz && enbw_hz > 0 && !String(unit).includes("/Hz");
+export function hasBars({ edges_hz, enbw_hz, unit, isDifference = false }) {
+  return !isDifference && !edges_hz && enbw_hz > 0 && !String(unit).includes("/Hz");
 }
 
 /** Whether a hold has no bars in a view: the sum of the extremes of bins is not the extreme of their sum. */
@@ -187,7 +187,7 @@ function isOfGreatest({ statistic, slices }) {
  * @param {{smoothing: number, bars: string}} view
  */
 export function shownRow(row, { smoothing, bars }) {
-  if (row === null || (smoothing === 0 && bars === "none") || isOfGreatest(row.description)) return row;
+  if (row === null || row.description.isDifference || (smoothing === 0 && bars === "none") || isOfGreatest(row.description)) return row;
   const key = `${smoothing} ${bars}`;
   let found = shown.get(row);
   if (found?.key !== key) {

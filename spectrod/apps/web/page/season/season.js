@@ -3,15 +3,16 @@
 import { limitsOf } from "../rows/range.js";
 import { storedSpan } from "../rows/stored.js";
 import { makeAxis } from "../plot/axis.js";
+import { divergingColours } from "../plot/diverging.js";
 import { MARKS, palettes } from "../plot/palette.js";
 import { formatHertz, formatLevel, formatTime } from "../plot/time.js";
 import { topicTitle } from "../link/topics.js";
 import { element, setAttribute, setText } from "../side/dom.js";
+import { showLess } from "../side/lesschoice.js";
 import { monthsOf } from "./calendar.js";
 import { scaleOf } from "./dayscale.js";
 import { DayKeys } from "./daykeys.js";
 import { columnOf, DayTiles, levelColumnOf } from "./daytiles.js";
-import { divergingColours } from "./diverging.js";
 import { HEIGHT, paintDay } from "./daypicture.js";
 import { drawTrend, pointsOf, rangeOfLines } from "./trendline.js";
 
@@ -107,14 +108,10 @@ export class Season {
   /** Offer the topics whose levels can be subtracted; return the one that is chosen, or null. */
   #chooseLess(session, channels, view) {
     const offered = session.topics.filter(({ stored }) => stored);
-    const names = ["", ...offered.map((info) => session.nameOf(info))];
-    const texts = ["levels", ...offered.map((info) => `less ${topicTitle(info)}, in dB`)];
     const { less } = this.#parts;
-    const isSame = less.options.length === names.length && names.every((name, k) => less.options[k].value === name);
-    if (!isSame) less.replaceChildren(...names.map((name, k) => element("option", { value: name }, texts[k])));
-    less.value = names.includes(view.less) ? view.less : "";
-    setAttribute(less.parentElement, "hidden", offered.length < 2 || channels.length === 0);
-    return offered.find((info) => session.nameOf(info) === view.less) ?? null;
+    const found = showLess(less, offered, { nameOf: (info) => session.nameOf(info), less: view.less });
+    if (channels.length === 0) setAttribute(less.parentElement, "hidden", true);
+    return found;
   }
 
   /** Make the months, if the span, the zone or the channels are others. */
@@ -157,7 +154,7 @@ export class Season {
     return { day, canvas, button };
   }
 
-  /** Open a day in the plots; of a difference with both channels beside each other. */
+  /** Open a day in the plots; beside a difference the channel that is subtracted. */
   #open({ begin, end }) {
     this.#given.change({ days: false, t1: end, span: (end - begin) / 1000, times: [], ...this.#both });
     this.#given.opened();

@@ -89,13 +89,14 @@ async function saveAnswer(address, title, format) {
  * recorded rows.
  *
  * @param {string} base address of the page
+ * @param {Array<import("../rows/channel.js").Channel>} channels
  * @param {import("../panel/actions.js").Scene} scene of a panel
  */
-export async function savePast(format, base, session, { view, axis, newestMs }) {
+export async function savePast(format, base, channels, { view, axis, newestMs }) {
   const t1 = Math.ceil(view.t1 ?? newestMs ?? 0);
   const { f0, f1, kind, width } = axis;
   const shown = { t0: t1 - 1000 * view.span, t1, f0, f1, axis: kind, px: Math.min(PIXELS_MAX, width), statistic: view.statistic };
-  for (const { info } of session.channels) {
+  for (const { info } of channels) {
     const time = new Date(shown.t0).toISOString();
     await saveAnswer(exportAddress(base, info, shown, format), `${topicTitle(info)} ${time}`, format);
   }
