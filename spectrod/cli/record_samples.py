@@ -69,6 +69,7 @@ from spectrod.lib.errors import ConfigError, InputError, SpectrodError
 from spectrod.lib.text import printable
 from spectrod.recording.output_plan import Plan
 from spectrod.source.base import SelectableSource
+from spectrod.source.condition_track import ConditionTrack
 from spectrod.source.open_source import Source, open_source
 
 _log = logging.getLogger(__name__)
@@ -146,11 +147,21 @@ def record_samples(
             engine,
             first_sample=span.first,
             max_samples=span.max_samples,
+            conditions=_conditions(args, found, source),
         )
     except BaseException:
         engine.close()
         raise
     return _record(pipeline, found, plan, args, span)
+
+
+def _conditions(args: argparse.Namespace, found: Asked, source: Source) -> ConditionTrack | None:
+    """Return what marks rows; None of stored samples without a profile: it may take as long as all.
+
+    Live samples are checked for nothing: the program waits for them.
+    """
+    is_marked = "rows" in found.contents and (bool(args.profile) or source.is_live)
+    return ConditionTrack(source.channels, source.fs) if is_marked else None
 
 
 def _open_engine(

@@ -36,6 +36,7 @@ from spectrod.lib.names import find_product
 from spectrod.lib.stats import SLOW_ROW_S, CaptureStats, State, Stats
 from spectrod.lib.wakeup import Wakeup
 from spectrod.lib.worker import Worker
+from spectrod.source.condition_track import ConditionTrack
 from spectrod.source.open_source import Source
 
 _log = logging.getLogger(__name__)
@@ -116,6 +117,8 @@ class Pipeline:
         End the stream at samples that are not finite, or treat them as a gap.
     checks : Checks, optional
         Checks all samples; the findings are logged.
+    conditions : ConditionTrack, optional
+        Marks rows with the conditions of their samples.
     self_check : SelfCheck, optional
         Checks rows against NumPy; an engine whose rows are wrong counts as failed.
     on_change : callable
@@ -150,6 +153,7 @@ class Pipeline:
         max_samples: int | None = None,
         on_nonfinite: Literal["raise", "gap"] = "raise",
         checks: Checks | None = None,
+        conditions: ConditionTrack | None = None,
         self_check: SelfCheck | None = None,
         on_change: Callable[[], None] = lambda: None,
         on_end: Callable[[], None] = lambda: None,
@@ -167,6 +171,7 @@ class Pipeline:
         self._on_nonfinite: Literal["raise", "gap"] = on_nonfinite
         self.range = RangeTrimmer(first_sample, max_samples)
         self._checks, self._self_check = checks, self_check
+        self._conditions, self._n_suspected = conditions, 0
         self._on_change, self._on_end = on_change, on_end
         self._note = note
         self._noted = (0, 0, 0, 0)
@@ -542,16 +547,24 @@ class Pipeline:
 
     def _show(self, block: Block) -> None:
         """Show samples to all that look at them before they are analysed."""
-        if self._checks or self._taps:
+        if self._checks or self._conditions or self._taps:
             as_float = to_float32(block.samples, self._stream.layout.sample_format)
             if self._checks:
                 self._check(self._checks.look(as_float))
+            if self._conditions:
+                before, self._n_suspected = self._n_suspected, self._suspected
+                as_floats = replace(block, samples=as_float)
+                self._conditions.write(as_floats, is_suspected=self._n_suspected > before)
             if self._taps:
                 # Copy: a tap may keep the block, while the stream reuses its memory.
                 own = as_float.copy() if as_float is block.samples else as_float
                 self._taps.write(replace(block, samples=own))
         if self._self_check:
             self._self_check.take(block, self._stream)
+
+    @property
+    def _suspected(self) -> int:
+        return self.ring.overflows + self.ring.suspected
 
     def _check(self, lines: list[str]) -> None:
         for line in lines:
@@ -606,6 +619,8 @@ class Pipeline:
             self._rows += batch.n_frames
             if overflows or suspected:
                 batch = replace(batch, overflows=overflows, suspected=suspected)  # noqa: PLW2901
+            if self._conditions:
+                batch = self._conditions.mark(batch)  # noqa: PLW2901
             self._sinks.write(batch, batch.spec.product)
             if batch.spec.product not in self._proven:
                 self._proven |= {batch.spec.product}

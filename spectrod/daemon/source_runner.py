@@ -42,6 +42,7 @@ from spectrod.measure.kinds import KINDS
 from spectrod.measure.measurement import Measurement
 from spectrod.source.base import PulledSource
 from spectrod.source.checks import ContentChecks
+from spectrod.source.condition_track import ConditionTrack
 from spectrod.source.kinds import find_kind
 from spectrod.source.open_source import Source, open_source, specs_of
 from spectrod.wire.headers import TRIGGERS_MAX
@@ -444,6 +445,9 @@ class SourceRunner:
                 progress=self._shared.progress,
                 on_nonfinite="gap",
                 checks=self._checks,
+                conditions=(
+                    ConditionTrack(source.channels, source.fs, self._checks) if is_paced else None
+                ),
                 self_check=SelfCheck(source.fs) if is_paced else None,
                 on_change=self._report_change,
                 on_end=self._note_end,

@@ -125,3 +125,21 @@ def find_duty_cycle(
         return None
     on_s = float(np.median(ends_s - begins_s))
     return DutyCycle(begins_s, ends_s, period_s, on_s, is_scheduled)
+
+
+def pauses_of_schedule(begins_s: Float64Array, ends_s: Float64Array) -> NDArray[np.bool_]:
+    """Return which times between recordings are pauses of a schedule, and no losses.
+
+    A recording that the schedule has and that is not there makes a longer pause: what is around it
+    has all that was to be in it. Parameters are those of ``find_duty_cycle``.
+
+    Returns
+    -------
+    is_pause : (recordings - 1,) bool
+        None is True without a schedule.
+    """
+    found = find_duty_cycle(begins_s, ends_s)
+    if found is None:
+        return np.zeros(max(0, len(begins_s) - 1), bool)
+    is_pause: NDArray[np.bool_] = found.is_scheduled | (np.diff(begins_s) > found.period_s)
+    return is_pause

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.dsp.blocks import Chunk
+from spectrod.dsp.conditions import UInt8Array
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import Int64Array
 from spectrod.lib.errors import InternalError
@@ -40,6 +41,8 @@ class SpectrumBatch(Chunk):
         Frames of the only row, an average that a gap or the end cut off; 0 for whole rows.
     broadband : (rows, signals) float32, optional
         Power of all bins, in ``spec.broadband_unit``; None without ``spec.broadband``.
+    conditions : (rows, signals) uint8, optional
+        What checks found in the samples of each row, see ``Condition``; None if nobody checked.
     overflows, suspected : int
         Losses of samples from the start of the source until these rows were computed: those that
         the sound system flagged, and those found by counting against the clock.
@@ -58,6 +61,7 @@ class SpectrumBatch(Chunk):
     skipped_rows: int = 0
     cut_frames: int = 0
     broadband: NDArray[Any] | None = None
+    conditions: UInt8Array | None = None
     overflows: int = 0
     suspected: int = 0
 
@@ -127,6 +131,7 @@ class SpectrumBatch(Chunk):
             t_mono_ns=self.t_mono_ns[rows],
             t_utc_ns=self.t_utc_ns[rows],
             broadband=None if self.broadband is None else self.broadband[rows],
+            conditions=None if self.conditions is None else self.conditions[rows],
         )
         return part.as_first() if first else part
 

@@ -10,6 +10,7 @@ from spectrod.analysis.numpy_engine import Computed, NumpyEngine, NumpyPlan
 from spectrod.analysis.self_check import SelfCheck
 from spectrod.config.config import SourceConfig
 from spectrod.daemon.pipeline import Pipeline
+from spectrod.dsp.conditions import Condition
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.lib.errors import (
     DeviceError,
@@ -20,6 +21,7 @@ from spectrod.lib.errors import (
 )
 from spectrod.lib.stats import CaptureStats
 from spectrod.source.base import Discontinuity, PulledSource
+from spectrod.source.condition_track import ConditionTrack
 from spectrod.source.files.wavfile import WavFileSource
 from spectrod.source.open_source import open_source
 
@@ -410,3 +412,19 @@ def test_a_wrong_device_without_a_fallback_ends_the_pipeline():
     assert pipeline.stats().state == "failed"
     with pytest.raises(DeviceError, match=r"opencl:P/D: a row is wrong: error 0\.01 relative to"):
         pipeline.raise_failure()
+
+
+def test_rows_have_the_conditions_of_their_samples():
+    """With a track, each row says whether its samples clip; without one nobody knows."""
+    samples = np.full((1, 48_000), 0.1, np.float32) * RNG.uniform(-1, 1, (1, 48_000))
+    samples[0, 30_000:30_010] = 1.0
+    samples = samples.astype(np.float32)
+    marked, plain = Collect(), Collect()
+    make(samples, sink=marked, conditions=ConditionTrack(1, 48_000.0)).run()
+    make(samples, sink=plain).run()
+    found = np.concatenate([one.conditions for one in marked.batches])
+    index = np.concatenate([one.sample_index for one in marked.batches])
+    is_clipped = (found[:, 0] & Condition.CLIPPING) != 0
+    assert is_clipped[(index + 256 > 30_000) & (index < 30_010)].all()
+    assert not is_clipped[(index + 256 < 24_000) | (index > 36_000)].any()
+    assert all(one.conditions is None for one in plain.batches)

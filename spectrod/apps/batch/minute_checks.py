@@ -7,14 +7,13 @@ import numpy as np
 
 from spectrod.apps.batch.plan import Unit
 from spectrod.dsp.blocks import Block, duration_ns
-from spectrod.dsp.duty_cycle import find_duty_cycle
+from spectrod.dsp.conditions import Condition, UInt8Array
+from spectrod.dsp.duty_cycle import pauses_of_schedule
 from spectrod.dsp.units import NS_PER_S
-from spectrod.formats.export.quality import GAP
 from spectrod.source.checks import ContentChecks
+from spectrod.source.condition_track import CHECKED_S, conditions_of
 
 _MINUTE_NS = 60 * NS_PER_S
-_CHECKED_S = 0.25
-"""Length of the parts that are checked at a time [s]: conditions count whole ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,17 +60,16 @@ class MinuteChecks:
     ----------
     minutes : list of CheckedMinute
         Minutes with samples that are over, in the order of the samples.
-    quality : dict of int to set of str
-        Conditions that ``quality_of_bands`` takes, by minutes since 1970: ``clipping`` only where
-        samples are clipped, and ``gap`` where some are lost.
+    quality : dict of int to (channels,) uint8
+        Faults, see ``Condition``, by minutes since 1970; minutes without any are not there.
     """
 
     def __init__(self, channels: int, fs: float, pause_ends: Collection[int] = ()) -> None:
         self.minutes: list[CheckedMinute] = []
-        self.quality: dict[int, set[str]] = {}
+        self.quality: dict[int, UInt8Array] = {}
         self._fs, self._pause_ends = fs, pause_ends
         # Blocks end anywhere: conditions must not depend on where.
-        self._part = np.empty((channels, max(1, round(fs * _CHECKED_S))), np.float32)
+        self._part = np.empty((channels, max(1, round(fs * CHECKED_S))), np.float32)
         self._n_part, self._part_utc_ns = 0, 0
         self._checks = ContentChecks(channels, fs)
         self._minute = -1
@@ -113,7 +111,7 @@ class MinuteChecks:
         if block.sample_index not in self._pause_ends:
             begin_ns = block.t_utc_ns - duration_ns(block.lost_samples, self._fs)
             for t_utc_ns in (begin_ns, block.t_utc_ns - 1):
-                self.quality.setdefault(t_utc_ns // _MINUTE_NS, set()).add(GAP)
+                self._add_fault(t_utc_ns // _MINUTE_NS, np.uint8(Condition.GAP))
 
     def _check_part(self) -> None:
         """Check the samples of the present part."""
@@ -126,10 +124,13 @@ class MinuteChecks:
         self._n_part = 0
         conditions = [text.partition(" (")[0] for text in self._checks.active]
         self._found |= dict.fromkeys(conditions)
-        clipped = np.flatnonzero(self._checks.clipped_by_channel - before)
-        held = {text for text in conditions if not text.startswith("clipping")}
-        if bad := held | {f"clipping: {channel}" for channel in clipped}:
-            self.quality.setdefault(self._minute, set()).update(bad)
+        faults = conditions_of(self._checks, before)
+        if faults.any():
+            self._add_fault(self._minute, faults)
+
+    def _add_fault(self, minute: int, faults: UInt8Array | np.uint8) -> None:
+        none = np.zeros(len(self._part), np.uint8)
+        self.quality[minute] = self.quality.get(minute, none) | faults
 
     def _end_minute_if_over(self, t_utc_ns: int) -> None:
         minute = t_utc_ns // _MINUTE_NS
@@ -155,8 +156,7 @@ class MinuteChecks:
 def pause_ends(unit: Unit) -> frozenset[int]:
     """Return the samples of a unit before which a pause of its schedule ends.
 
-    A recording that the schedule has and the unit lacks makes a longer pause: the minutes around it
-    have all that was to be in them. Without a schedule, see ``find_duty_cycle``, there are none.
+    Without a schedule there are none, see ``pauses_of_schedule``.
     """
     ends = [one.index + one.end - one.first for one in unit.pieces]
     begins = [one.index for one in unit.pieces]
@@ -165,8 +165,5 @@ def pause_ends(unit: Unit) -> frozenset[int]:
         return frozenset()
     begins_s = np.array([begins[0], *(begins[k] for k in after)]) / unit.fs
     ends_s = np.array([*(ends[k - 1] for k in after), ends[-1]]) / unit.fs
-    found = find_duty_cycle(begins_s, ends_s)
-    if found is None:
-        return frozenset()
-    is_pause = found.is_scheduled | (np.diff(begins_s) > found.period_s)
+    is_pause = pauses_of_schedule(begins_s, ends_s)
     return frozenset(begins[k] for k, is_one in zip(after, is_pause, strict=True) if is_one)

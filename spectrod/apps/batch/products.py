@@ -205,7 +205,7 @@ class UnitProducts:
             path = settings.path(self._folder, SUFFIXES[product])
         writer = make_data(path, settings.describe(spec), options)
         if isinstance(writer, MillidecadeWriter) and self._checks is not None:
-            writer.conditions = self._checks.quality
+            writer.faults = self._checks.quality
         self._rows[product] = writer
         return spec
 

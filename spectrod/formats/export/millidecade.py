@@ -5,7 +5,7 @@ minute. Names of variables and files are those of MBARI's pbp, of PyPAM and of N
 """
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.dsp.calibration import ChannelCalibration
+from spectrod.dsp.conditions import Condition, UInt8Array, combined
 from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.dsp.units import Float32Array, power_to_level
 from spectrod.formats.description import Description
 from spectrod.formats.export.attributes import CONVENTIONS, global_attributes, iso_time
+from spectrod.formats.export.day_gaps import DayGaps
 from spectrod.formats.export.disk import Disk
 from spectrod.formats.export.export_options import ExportOptions
 from spectrod.formats.export.layout import EPOCH, Variable
@@ -85,10 +87,10 @@ class MillidecadeWriter(WholeFile):
 
     Attributes
     ----------
-    conditions : mapping of int to collection of str, or None
-        What checks of the samples found, see ``quality_of_bands``, by minutes since 1970; a minute
-        that is not there has none. The caller sets it, and may add minutes until they are written.
-        None: nobody checked them, and no minute's quality is evaluated.
+    faults : mapping of int to (signals,) uint8, or None
+        What checks of all samples found, see ``Condition``, by minutes since 1970; a minute that is
+        not there has no faults. The caller sets it, and may add minutes until they are written.
+        None: conditions are those of the batches, and gaps between rows that no schedule explains.
 
     Raises
     ------
@@ -100,7 +102,7 @@ class MillidecadeWriter(WholeFile):
         If h5netcdf is not installed.
     """
 
-    conditions: Mapping[int, Collection[str]] | None = None
+    faults: Mapping[int, UInt8Array] | None = None
 
     def __init__(self, path: Path, description: Description, options: ExportOptions) -> None:
         need_netcdf()
@@ -120,6 +122,7 @@ class MillidecadeWriter(WholeFile):
         self._day = -1
         self._minutes: dict[int, Minute] = {}
         self._left_out_s = 0.0
+        self._gaps = DayGaps(description.spec.fs)
 
     @property
     def n_frames(self) -> int:
@@ -141,6 +144,7 @@ class MillidecadeWriter(WholeFile):
         if batch.n_frames == 0:
             return
         self._n_frames += batch.n_frames
+        self._gaps.add(batch)
         for minute in self._means.add(batch):
             self._take(minute)
 
@@ -190,6 +194,7 @@ class MillidecadeWriter(WholeFile):
             self.files.append(path)
         self._minutes = {}
         self._left_out_s = 0.0
+        self._gaps.forget_before((self._day + 1) * _DAY_NS)
 
     def _fill(self, store: NetcdfStore, signal: int) -> None:
         bands = self._means.bands
@@ -254,15 +259,23 @@ class MillidecadeWriter(WholeFile):
     def _quality(self, signal: int) -> NDArray[np.int8]:
         bands, spec = self._means.bands, self._description.spec
         flags = np.full((MINUTES_PER_DAY, len(bands)), NOT_EVALUATED, np.int8)
-        if self.conditions is None:
-            return flags
-        first = self._day * MINUTES_PER_DAY
-        for number in self._minutes:
-            found = self.conditions.get(first + number, ())
+        for number, found in self._conditions().items():
             flags[number] = quality_of_bands(
-                found, signal, bands, spec.delta_f, self._calibration(signal)
+                int(found[signal]), bands, spec.delta_f, self._calibration(signal)
             )
         return flags
+
+    def _conditions(self) -> dict[int, UInt8Array]:
+        """Return the conditions of each minute with rows of the present day."""
+        first = self._day * MINUTES_PER_DAY
+        if self.faults is not None:
+            none, checked = np.uint8(0), np.full(len(self._names), Condition.CHECKED, np.uint8)
+            return {one: checked | self.faults.get(first + one, none) for one in self._minutes}
+        lost = self._gaps.minutes()
+        return {
+            number: minute.conditions | np.uint8(Condition.GAP if first + number in lost else 0)
+            for number, minute in self._minutes.items()
+        }
 
     @property
     def _reference_power(self) -> float:
@@ -329,7 +342,8 @@ def _merge(first: Minute, second: Minute) -> Minute:
     """Merge two means of the same minute, weighted by their effort."""
     effort_s = first.effort_s + second.effort_s
     weighted = first.density * first.effort_s + second.density * second.effort_s
-    return Minute(first.begin_utc_ns, weighted / effort_s, min(60.0, effort_s))
+    found = combined(np.array([first.conditions, second.conditions]))
+    return Minute(first.begin_utc_ns, weighted / effort_s, min(60.0, effort_s), found)
 
 
 def file_names(path: Path, signals: tuple[str, ...]) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spectrod.dsp.conditions import UInt8Array, combined
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.dsp.units import NS_PER_S, Float64Array, Int64Array
@@ -34,11 +35,14 @@ class Minute:
         One-sided power spectral density [FS^2/Hz].
     effort_s : float
         Duration of the data in the mean, above 0 to 60 [s].
+    conditions : (signals,) uint8
+        Of the samples of all rows in it, see ``Condition``; 0 where nobody checked them.
     """
 
     begin_utc_ns: int
     density: Float64Array
     effort_s: float
+    conditions: UInt8Array
 
 
 def minute_frames(fs: float) -> dict[str, Any]:
@@ -107,13 +111,15 @@ class MinuteMeans:
                 self._minute = int(minutes[first])
             self._sum += self._to_density(batch.values[first:past]).sum(axis=0) * frames
             self._n_frames += (past - first) * int(frames)
+            self._conditions.append(_conditions(batch, first, past))
             self._effort_s += self._cover(batch.t_utc_ns[first:past], span_ns) * share
 
     def flush(self) -> Iterator[Minute]:
         """Yield the present minute, if there is one."""
         if self._n_frames:
             density = self._in_bands(self._sum / self._n_frames)
-            yield Minute(self._minute * MINUTE_NS, density, self._effort_s)
+            found = combined(np.array(self._conditions))
+            yield Minute(self._minute * MINUTE_NS, density, self._effort_s, found)
         self._begin()
 
     def _in_bands(self, mean: Float64Array) -> Float64Array:
@@ -125,6 +131,7 @@ class MinuteMeans:
         self._sum = np.zeros((self._spec.n_signals, self._spec.n_values))
         self._n_frames = 0
         self._effort_s = 0.0
+        self._conditions: list[UInt8Array] = []
         self._covered_until_ns = 0
 
     def _cover(self, t_utc_ns: Int64Array, span_ns: int) -> float:
@@ -136,6 +143,12 @@ class MinuteMeans:
         new = np.maximum(0, ends - np.maximum(t_utc_ns, before))
         self._covered_until_ns = max(self._covered_until_ns, int(ends.max()))
         return int(new.sum()) / NS_PER_S
+
+
+def _conditions(batch: SpectrumBatch, first: int, past: int) -> UInt8Array:
+    if batch.conditions is None:
+        return np.zeros(batch.spec.n_signals, np.uint8)
+    return combined(batch.conditions[first:past])
 
 
 def _check(spec: SpectrumSpec) -> None:

@@ -3,7 +3,6 @@
 Names, values and meanings are those of https://github.com/mbari-org/pbp/issues/56.
 """
 
-from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -11,21 +10,20 @@ from numpy.typing import NDArray
 
 from spectrod.dsp.bands import Bands
 from spectrod.dsp.calibration import ChannelCalibration
+from spectrod.dsp.conditions import Condition
 from spectrod.dsp.units import Float32Array
 
 GOOD, NOT_EVALUATED, QUESTIONABLE, BAD = 1, 2, 3, 4
-GAP = "gap"
-"""Condition of a minute in which samples are lost; a schedule's pause is none."""
 
 _FLAGS = {
-    GAP: QUESTIONABLE,
-    "clipping": QUESTIONABLE,
-    "dc": QUESTIONABLE,
-    "silent": BAD,
-    "missing": BAD,
-    "stuck": BAD,
+    Condition.GAP: QUESTIONABLE,
+    Condition.CLIPPING: QUESTIONABLE,
+    Condition.DC: QUESTIONABLE,
+    Condition.SUSPECTED: QUESTIONABLE,
+    Condition.SILENT: BAD,
+    Condition.MISSING: BAD,
+    Condition.STUCK: BAD,
 }
-"""Flag of each condition; those of channels as ``spectrod.source.checks`` names them."""
 _LOBE_BINS = 2.0
 """Half the width of a Hann window's main lobe, in which an offset is [bins]."""
 
@@ -41,22 +39,20 @@ QUALITY: dict[str, Any] = {
 
 
 def quality_of_bands(
-    conditions: Collection[str],
-    signal: int,
+    conditions: int,
     bands: Bands,
     delta_f: float,
     calibration: ChannelCalibration | None = None,
 ) -> NDArray[np.int8]:
-    """Return the quality of the bands of a minute whose samples were checked.
+    """Return the quality of the bands of a minute of a signal.
 
     Parameters
     ----------
-    conditions : collection of str
-        What was found: ``gap``, and of a signal such as ``clipping: 0``.
-    signal : int
-        Number of the signal; conditions of others do not count.
+    conditions : int
+        What was found in its samples, see ``Condition``. Without ``CHECKED`` bands are not
+        evaluated, but what was found counts.
     bands : Bands
-        The bands. An offset (``dc``) counts in those that reach into two bins from 0 Hz.
+        The bands. An offset (``DC``) counts in those that reach into two bins from 0 Hz.
     delta_f : float
         Width of a bin [Hz].
     calibration : ChannelCalibration, optional
@@ -66,17 +62,15 @@ def quality_of_bands(
     -------
     flags : (bands,) int8
     """
-    flags = np.full(len(bands), GOOD, np.int8)
+    flags = np.full(len(bands), GOOD if conditions & Condition.CHECKED else NOT_EVALUATED, np.int8)
     if calibration is not None and calibration.response_hz is not None:
         low, high = calibration.response_hz
         flags[(bands.centre < low) | (bands.centre > high)] = NOT_EVALUATED
-    for text in conditions:
-        kind, _, of = text.partition(": ")
-        if of and int(of) != signal:
-            continue
-        flag = np.int8(_FLAGS[kind])
-        where = bands.lower < _LOBE_BINS * delta_f if kind == "dc" else slice(None)
-        flags[where] = np.maximum(flags[where], flag)
+    for condition, flag in _FLAGS.items():
+        if conditions & condition:
+            is_low = condition == Condition.DC
+            where = bands.lower < _LOBE_BINS * delta_f if is_low else slice(None)
+            flags[where] = np.maximum(flags[where], np.int8(flag))
     return flags
 
 

@@ -158,6 +158,8 @@ def joined(batches: Iterator[SpectrumBatch]) -> Iterator[SpectrumBatch]:
 def _follows(first: SpectrumBatch, batch: SpectrumBatch) -> bool:
     if batch.discontinuity or batch.gap_samples or batch.skipped_rows:
         return False
+    if (batch.conditions is None) != (first.conditions is None):
+        return False
     return batch.engine == first.engine and not (first.cut_frames or batch.cut_frames)
 
 
@@ -171,4 +173,5 @@ def _concatenated(held: list[SpectrumBatch]) -> SpectrumBatch:
         t_mono_ns=np.concatenate([one.t_mono_ns for one in held]),
         t_utc_ns=np.concatenate([one.t_utc_ns for one in held]),
         broadband=concatenated([one.broadband for one in held]),
+        conditions=concatenated([one.conditions for one in held]),
     )

@@ -33,6 +33,8 @@ class Kind(IntEnum):
     """The name, UTF-8, of the engine that other records refer to by this number."""
     CLOSE = 4
     """The end: an index of some of the records."""
+    CONDITIONS = 5
+    """A byte of conditions for each row and signal of the next record; see ``Condition``."""
 
 
 class Flag(IntFlag):
@@ -40,6 +42,8 @@ class Flag(IntFlag):
 
     DISCONTINUITY = 1
     """The first row does not follow the one before."""
+    CHECKED = 2
+    """The samples of all rows were checked, and have no conditions."""
 
 
 PAYLOADS_BYTES_MAX: Final[dict[int, int]] = {
@@ -47,6 +51,7 @@ PAYLOADS_BYTES_MAX: Final[dict[int, int]] = {
     Kind.ROWS: PAYLOAD_BYTES_MAX,
     Kind.ENGINE: 1 << 12,
     Kind.CLOSE: 1 << 24,
+    Kind.CONDITIONS: PAYLOAD_BYTES_MAX,
 }
 """Limits for each kind; a longer payload is damage. Payloads of other kinds are not read."""
 

@@ -4,16 +4,17 @@ import contextlib
 import logging
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
+from spectrod.dsp.conditions import UInt8Array
 from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.formats.segment.frame import HEAD_BYTES, PAYLOADS_BYTES_MAX, Head, Kind
 from spectrod.formats.segment.header import Header, decode_header
 from spectrod.formats.segment.index import StoredIndex, index_length
 from spectrod.formats.segment.segment_rows import RowDecoder
-from spectrod.formats.segment.walk import Damage, Walk
+from spectrod.formats.segment.walk import Damage, Record, Walk
 from spectrod.lib.errors import InputError, StorageError, storage_errors
 from spectrod.lib.output_formats import PART_SUFFIX
 from spectrod.lib.regular_files import open_regular
@@ -143,12 +144,9 @@ class Segment:
                     offset = max(offset, index.offset_of_time(start_utc_ns))
             walk = self._walk(file, offset)
             try:
-                for record in walk:
-                    if record.head.kind == Kind.ENGINE:
-                        engines[record.head.engine] = record.payload.decode(errors="replace")
-                    elif record.head.kind == Kind.ROWS:
-                        engine = engines.get(record.head.engine, _UNKNOWN_ENGINE)
-                        yield StoredBatch(record.head, self._rows.decode(record, engine))
+                for record, engine, conditions in self._rows_of(walk, engines):
+                    batch = self._rows.decode(record, engine)
+                    yield StoredBatch(record.head, replace(batch, conditions=conditions))
             finally:
                 self._report(walk.damage)
 
@@ -173,15 +171,27 @@ class Segment:
             index = self._index(file)
             engines = dict(enumerate(index.engines)) if index else {}
             place = self.header.place
-            walk = Walk(file, self._begin, place.recording, heads_of=unread, kept=(Kind.ENGINE,))
-            for record in walk:
-                if record.head.kind == Kind.ENGINE:
-                    engines[record.head.engine] = record.payload.decode(errors="replace")
-                elif record.head.kind == Kind.ROWS:
-                    engine = engines.get(record.head.engine, _UNKNOWN_ENGINE)
-                    batch = self._rows.decode_times(record, file, engine)
-                    yield record.offset, StoredBatch(record.head, batch)
+            kept = Kind.ENGINE, Kind.CONDITIONS
+            walk = Walk(file, self._begin, place.recording, heads_of=unread, kept=kept)
+            for record, engine, conditions in self._rows_of(walk, engines):
+                batch = self._rows.decode_times(record, file, engine)
+                yield record.offset, StoredBatch(record.head, replace(batch, conditions=conditions))
         self._report(walk.damage)
+
+    def _rows_of(
+        self, walk: Walk, engines: dict[int, str]
+    ) -> Iterator[tuple[Record, str, UInt8Array | None]]:
+        """Yield each record of rows with its engine and its conditions; adds names to engines."""
+        before = None
+        for record in walk:
+            head = record.head
+            if head.kind == Kind.ENGINE:
+                engines[head.engine] = record.payload.decode(errors="replace")
+            elif head.kind == Kind.CONDITIONS:
+                before = record
+            elif head.kind == Kind.ROWS:
+                engine = engines.get(head.engine, _UNKNOWN_ENGINE)
+                yield record, engine, self._rows.conditions(head, before)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Callable[[int], SpectrumBatch]]:

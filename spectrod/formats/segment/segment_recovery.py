@@ -152,6 +152,7 @@ class _Found:
     def __init__(self, part: Path, descriptor: int, header: Header) -> None:
         self._part, self._row_bytes = part, row_bytes(header.description.spec)
         self.index = SparseIndex()
+        self._conditions: Record | None = None
         self._engines: dict[int, str] = {}
         self.end, self.is_closed = 0, False
         self._head = Head(Kind.HEADER, header.place.recording, 0, header.place.first_row)
@@ -167,6 +168,8 @@ class _Found:
         self.is_closed = head.kind == Kind.CLOSE
         if head.kind == Kind.ENGINE:
             self._engines[head.engine] = record.payload.decode(errors="replace")
+        elif head.kind == Kind.CONDITIONS:
+            self._conditions = record
         elif head.kind == Kind.ROWS:
             n_bytes = record.n_bytes - HEAD_BYTES
             if not head.rows or n_bytes != head.rows * self._row_bytes:
@@ -174,7 +177,9 @@ class _Found:
                     f"{self._part}: record at {record.offset}: {n_bytes} bytes: must be "
                     f"{head.rows} rows of {self._row_bytes}"
                 )
-            self.index.add(IndexEntry(head.row, head.t_utc_ns, record.offset), head.rows)
+            before = self._conditions
+            first = before if before and before.head.seq + 1 == head.seq else record
+            self.index.add(IndexEntry(head.row, head.t_utc_ns, first.offset), head.rows)
 
     def closing_record(self) -> bytes:
         """Return the final record of a finished segment; nothing if it would be too long."""

@@ -7,9 +7,10 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from spectrod.dsp.conditions import Condition, UInt8Array
 from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.dsp.units import Int64Array
-from spectrod.formats.segment.frame import HEAD_BYTES, NUMBER_MAX, Flag
+from spectrod.formats.segment.frame import HEAD_BYTES, NUMBER_MAX, Flag, Head
 from spectrod.formats.segment.header import (
     TIMES_BYTES,
     Header,
@@ -91,6 +92,32 @@ class RowDecoder:
             head.cut_frames,
             broadband if self._spec.broadband else None,
         )
+
+    def conditions(self, head: Head, before: Record | None) -> UInt8Array | None:
+        """Return the conditions of the rows of a record, (rows, signals); None if not checked.
+
+        Parameters
+        ----------
+        head : Head
+            Head of the record.
+        before : Record or None
+            The last record of conditions.
+
+        Raises
+        ------
+        StorageError
+            If that one is of these rows, and of another length.
+        """
+        n_signals = self._spec.n_signals
+        if before is None or before.head.seq + 1 != head.seq or before.head.row != head.row:
+            good = np.full((head.rows, n_signals), Condition.CHECKED, np.uint8)
+            return good if head.flags & Flag.CHECKED else None
+        if len(before.payload) != head.rows * n_signals:
+            raise StorageError(
+                f"{self._path}: record at {before.offset}: {len(before.payload)} bytes: must be "
+                f"{head.rows} rows of {n_signals}"
+            )
+        return np.frombuffer(before.payload, np.uint8).reshape(head.rows, n_signals)
 
     def _check_length(self, record: Record, payload_bytes: int) -> None:
         n = record.head.rows

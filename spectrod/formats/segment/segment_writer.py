@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from spectrod.dsp.conditions import Condition
 from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.formats.description import Description
 from spectrod.formats.export.export_options import ExportOptions
@@ -284,23 +285,37 @@ class SegmentWriter:
         flags = Flag.DISCONTINUITY if batch.discontinuity else Flag(0)
         entries = []
         for rows in self._cut(batch.n_frames):
+            offset, n_rows = self._file.size, rows.stop - rows.start
+            checked = self._append_conditions(batch, rows)
             head = Head(
                 Kind.ROWS,
                 self.place.recording,
                 self._seq,
                 self._row,
-                rows.stop - rows.start,
+                n_rows,
                 int(batch.t_utc_ns[rows.start]),
                 gap_samples,
                 skipped_rows,
-                flags,
+                flags | checked,
                 engine,
                 batch.cut_frames,
             )
-            entries.append((IndexEntry(head.row, head.t_utc_ns, self._file.size), head.rows))
+            entries.append((IndexEntry(head.row, head.t_utc_ns, offset), n_rows))
             self._append(head, self._payload(batch, rows))
             gap_samples, skipped_rows, flags = 0, 0, Flag(0)
         return entries
+
+    def _append_conditions(self, batch: SpectrumBatch, rows: slice) -> Flag:
+        """Write a record of the rows' conditions, if there are any to write; return the flag."""
+        if batch.conditions is None:
+            return Flag(0)
+        conditions = np.ascontiguousarray(batch.conditions[rows], np.uint8)
+        if (conditions == Condition.CHECKED).all():
+            return Flag.CHECKED
+        self._append(
+            Head(Kind.CONDITIONS, self.place.recording, self._seq, self._row), conditions.tobytes()
+        )
+        return Flag(0)
 
     def _cut(self, n_rows: int) -> Iterator[slice]:
         step = max(1, self._record_bytes // self._row_bytes)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from spectrod.dsp.calibration import ChannelCalibration, Response, parse_reference
+from spectrod.dsp.conditions import Condition
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.formats.description import Description
@@ -329,10 +330,11 @@ def calibrated(response=None):
 
 
 def day_of(tmp_path, conditions=None, **settings):
-    """Return the arrays of a day with two minutes of which the second has these conditions."""
+    """Return the arrays of a day with two minutes of which the second has these faults."""
     about = described(**settings)
     writer = make_data(tmp_path / "q.nc", about, OPTIONS)
-    writer.conditions = None if conditions is None else {MIDNIGHT_NS // MINUTE_NS + 1: conditions}
+    minute = MIDNIGHT_NS // MINUTE_NS + 1
+    writer.faults = None if conditions is None else {minute: np.array(conditions, np.uint8)}
     shape = (239, about.spec.n_signals, about.spec.n_values)
     writer.write(batch_of(about.spec, np.full(shape, 1e-6), MIDNIGHT_NS))
     writer.finish()
@@ -351,18 +353,20 @@ def test_minutes_that_nobody_checked_are_not_evaluated(tmp_path):
 @pytest.mark.parametrize(
     ("conditions", "flag"),
     [
-        ((), 1),
-        (("gap",), 3),
-        (("clipping: 0",), 3),
-        (("silent: 0",), 4),
-        (("missing: 0", "gap"), 4),
-        (("stuck: 0", "clipping: 0"), 4),
-        (("clipping: 1", "silent: 1"), 1),
+        (0, 1),
+        (Condition.GAP, 3),
+        (Condition.CLIPPING, 3),
+        (Condition.SUSPECTED, 3),
+        (Condition.SILENT, 4),
+        (Condition.MISSING | Condition.GAP, 4),
+        (Condition.STUCK | Condition.CLIPPING, 4),
     ],
 )
 def test_quality_is_that_of_the_worst_condition(tmp_path, conditions, flag):
     """The worst condition of a signal decides; a minute without data is not evaluated."""
-    quality = day_of(tmp_path, conditions)[0]["quality_flag"]
+    one, other = day_of(tmp_path, [conditions, 0], channels=2)
+    quality = one["quality_flag"]
+    assert (other["quality_flag"][:2] == 1).all()
     assert (quality[0] == 1).all()
     assert (quality[1] == flag).all()
     assert (quality[2:] == 2).all()
@@ -370,7 +374,7 @@ def test_quality_is_that_of_the_worst_condition(tmp_path, conditions, flag):
 
 def test_an_offset_is_questionable_at_low_frequencies_only(tmp_path):
     """Bands of 1 Hz that reach into two bins from 0 Hz are 0, 1 and 2 Hz."""
-    quality = day_of(tmp_path, ["dc: 0"])[0]["quality_flag"]
+    quality = day_of(tmp_path, [Condition.DC])[0]["quality_flag"]
     np.testing.assert_array_equal(np.flatnonzero(quality[1] == 3), [0, 1, 2])
     assert (quality[1, 3:] == 1).all()
 
@@ -378,7 +382,7 @@ def test_an_offset_is_questionable_at_low_frequencies_only(tmp_path):
 def test_sensitivity_is_that_of_the_chain(tmp_path):
     """It is the level of full scale with its sign changed, plus the response where known."""
     flat, curved = calibrated(), calibrated(Response((10.0, 1000.0), (0.0, -6.0)))
-    one, other = day_of(tmp_path, (), channels=2, calibration=(flat, curved))
+    one, other = day_of(tmp_path, [0, 0], channels=2, calibration=(flat, curved))
     assert (one["sensitivity"] == -170.0).all()
     assert (one["quality_flag"][:2] == 1).all()
     for hz, level in ((5.0, -170.0), (10.0, -170.0), (100.0, -173.0)):
@@ -389,7 +393,7 @@ def test_sensitivity_is_that_of_the_chain(tmp_path):
 
 def test_quality_has_the_attributes_of_the_archive(tmp_path):
     """Names, values and meanings are those that NCEI asks for."""
-    day_of(tmp_path, (), calibration=(calibrated(),))
+    day_of(tmp_path, [0], calibration=(calibrated(),))
     with h5netcdf.File(tmp_path / "q_20241004.nc", "r") as file:
         about = file["quality_flag"].attrs
         assert (about["standard_name"], about["long_name"]) == ("quality_flag", "Data quality flag")

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from spectrod.dsp.conditions import Condition
 from spectrod.formats import fileio
 from spectrod.formats.segment import appending, index, segment_writer, walk
 from spectrod.formats.segment.frame import HEAD_BYTES, MAGIC, Head, Kind, frame
@@ -630,3 +631,84 @@ def test_recovery_replaces_nothing(tmp_path):
         recover(made.path)
     with pytest.raises(StorageError, match=r"b\.spd\.part: No such file"):
         recover(tmp_path / "b.spd.part")
+
+
+GOOD, CLIPPED = Condition.CHECKED, Condition.CHECKED | Condition.CLIPPING
+
+
+def marked(batch, *conditions):
+    """Return a batch of which each row has these conditions, of the first signal."""
+    found = np.full((batch.n_frames, batch.spec.n_signals), GOOD, np.uint8)
+    found[:, 0] = conditions
+    return replace(batch, conditions=found)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_conditions_come_back(tmp_path, channels):
+    """Rows have the conditions that they were written with; those of rows without are unknown."""
+    spec = make_spec(channels=channels)
+    first = marked(make_batch(spec, 0, 3), GOOD, GOOD, GOOD)
+    second = marked(make_batch(spec, 3, 2), CLIPPED, GOOD)
+    third = make_batch(spec, 5, 2)
+    path = tmp_path / "a.spd"
+    write(path, first, second, third)
+    found = [one.conditions for one in SegmentReader(path).batches()]
+    joined = np.concatenate([first.conditions, second.conditions])
+    np.testing.assert_array_equal(found[0], joined)
+    assert (found[1], len(found)) == (None, 2)
+    for begin in range(1, 5):
+        (part, *_) = SegmentReader(path).batches(start_row=begin)
+        np.testing.assert_array_equal(part.conditions, joined[begin:])
+
+
+def test_good_rows_take_no_more_bytes(tmp_path):
+    """Only rows with a condition need a record of their own."""
+    batch = make_batch(SPEC, 0, 3)
+    sizes = [
+        write(tmp_path / f"{name}.spd", one).size_bytes
+        for name, one in {
+            "unknown": batch, "good00": marked(batch, GOOD, GOOD, GOOD),
+            "clipped": marked(batch, GOOD, CLIPPED, GOOD),
+        }.items()
+    ]  # fmt: skip
+    assert sizes[0] == sizes[1]
+    assert sizes[2] - sizes[1] == HEAD_BYTES + 3 * SPEC.n_signals
+
+
+def test_an_index_leads_to_the_conditions_of_its_rows(tmp_path):
+    """Rows that are found by the index, of a whole and of a recovered segment, have theirs."""
+    batches = [marked(make_batch(SPEC, k, 1), CLIPPED if k % 2 else GOOD) for k in range(40)]
+    write(tmp_path / "a.spd", *batches)
+    write(tmp_path / "b.spd", *batches, finish=False).abort()
+    assert recover(tmp_path / "b.spd.part").rows == 40
+    for name in ("a.spd", "b.spd"):
+        reader = SegmentReader(tmp_path / name)
+        found = np.concatenate([one.conditions for one in reader.batches(start_row=31)])
+        assert found[:, 0].tolist() == [CLIPPED, GOOD] * 4 + [CLIPPED]
+
+
+def test_damaged_conditions_are_unknown(tmp_path):
+    """Rows whose record of conditions is damaged are whole, and nobody checked them."""
+    path = tmp_path / "a.spd"
+    batch = marked(make_batch(SPEC, 0, 3), CLIPPED, GOOD, GOOD)
+    size = write(path, batch).size_bytes
+    with path.open("rb") as file:
+        (offset,) = (one.offset for one in walk.Walk(file) if one.head.kind == Kind.CONDITIONS)
+    assert offset < size
+    damage(path, offset + HEAD_BYTES)
+    (found,) = SegmentReader(path).batches()
+    assert found.conditions is None
+    assert rows_of([found]) == rows_of([replace(batch, conditions=None)])
+
+
+def test_conditions_of_another_length_are_an_error(tmp_path):
+    """A record of conditions has one byte for each row and signal."""
+    path = tmp_path / "a.spd"
+    made = SegmentWriter(path, describe(SPEC))
+    made.write(make_batch(SPEC, 0, 3))
+    head = Head(Kind.CONDITIONS, made.place.recording, made._seq, 3)
+    made._append(head, b"\1" * (2 * SPEC.n_signals))
+    made.write(make_batch(SPEC, 3, 3))
+    made.finish()
+    with pytest.raises(StorageError, match=rf"bytes: must be 3 rows of {SPEC.n_signals}$"):
+        list(SegmentReader(path).batches())

@@ -1,0 +1,63 @@
+"""Quality flags of daily files that record and convert write: those of batch."""
+
+import sys
+from pathlib import Path
+
+import h5netcdf
+import numpy as np
+import pytest
+
+from spectrod.cli import main
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "archives"))
+
+from small_archives import FS, sound, write
+
+
+def flags_of(path):
+    """Return (minutes, bands) flags of the minutes with data."""
+    with h5netcdf.File(path, "r") as file:
+        return file["quality_flag"][...][file["effort"][...] > 0]
+
+
+def ran(*arguments):
+    assert main([*map(str, arguments), "--log-level", "error"]) == 0
+
+
+@pytest.fixture
+def faulty(tmp_path):
+    """Return five minutes, of which one clips and one has silence for 15 s."""
+    x = sound(300 * FS)
+    x[70 * FS : 70 * FS + 5] = -32768
+    x[185 * FS : 200 * FS] = 0
+    return write(tmp_path / "card", x)
+
+
+def test_record_flags_the_faults_that_batch_finds(tmp_path, faulty):
+    """Flags are those of ``test_batch_quality``; a segment beside the day carries them on."""
+    day, rows = tmp_path / "day.nc", tmp_path / "rows.spd"
+    ran("record", faulty, "--profile", "millidecade", "-o", day, "-o", rows)
+    flags = flags_of(tmp_path / "day_20260501.nc")
+    assert flags.min(axis=1).tolist() == flags.max(axis=1).tolist() == [1, 3, 1, 4, 1]
+    ran("convert", rows, tmp_path / "again.nc", "--profile", "millidecade")
+    np.testing.assert_array_equal(flags_of(tmp_path / "again_20260501.nc"), flags)
+
+
+def test_samples_without_checks_are_not_evaluated_but_their_gaps_are(tmp_path):
+    """A segment without a profile has no conditions; a loss between its rows is questionable."""
+    write(tmp_path / "card", sound(90 * FS), 0)
+    write(tmp_path / "card", sound(130 * FS), 140)
+    rows = tmp_path / "rows.spd"
+    analysis = ("--win-length", FS, "--hop", FS // 2, "--scaling", "density", "--engine", "numpy")
+    ran("record", tmp_path / "card", *analysis, "-o", rows)
+    ran("convert", rows, tmp_path / "day.nc", "--profile", "millidecade")
+    assert flags_of(tmp_path / "day_20260501.nc")[:, 0].tolist() == [2, 3, 3, 2, 2]
+
+
+def test_pauses_of_a_schedule_are_no_bad_data_of_record_either(tmp_path):
+    """Of recordings of 40 s each minute one is missing, and one lacks 5 s within it."""
+    for minute in (0, 1, 2, 4, 5, 6, 7):
+        write(tmp_path / "card", sound((20 if minute == 6 else 40) * FS, minute), 60 * minute)
+    write(tmp_path / "card", sound(15 * FS), 60 * 6 + 25)
+    ran("record", tmp_path / "card", "--profile", "millidecade", "-o", tmp_path / "day.nc")
+    assert flags_of(tmp_path / "day_20260501.nc")[:, 0].tolist() == [1, 1, 1, 1, 1, 3, 1]
