@@ -140,7 +140,7 @@ export class Strip {
     const msPerPx = spanMs / this.#heightPx;
     const rows = about === null ? [] : past.rows(this, about, { t0, t1, msPerPx }).rows;
     if (about === null) past?.forget(this);
-    this.#rows = new JoinedRows(ring, byPeriods(rows, statistic));
+    this.#rows = new JoinedRows(ring, byPeriods(rows, statistic, seamMs));
     this.#waterfall.rebuild(this.#rows);
     return true;
   }

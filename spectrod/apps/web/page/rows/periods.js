@@ -15,6 +15,10 @@ const SPREAD_MAX = 0.02;
 /** A recording of fewer rows cannot be read by itself. */
 const ON_ROWS_MAX = 8;
 const NOTHING = 65535;
+/** Where pauses are shorter, a row has a whole recording or none. */
+const PAUSE_ROWS_MIN = 1.5;
+/** Times of rows are rounded: a row that ends with the oldest live one must not seem to end after its begin [ms]. */
+const ROUNDING_MS = 1;
 /** Codes are of 0.01 dB. */
 const CODES_A_BEL = 1000;
 
@@ -28,26 +32,36 @@ const CODES_A_BEL = 1000;
 /**
  * Return rows of which those of a recording and the pause after it are one, if a schedule explains the pauses.
  *
- * Where a recording is missing, the gap stays; so does all without a schedule, and what has eight rows or more.
+ * Where a recording is missing, the gap stays; so does all without a schedule, and what has eight rows or more. Where
+ * rows are hardly shorter than the period, most have a recording each: the row before a pause then lasts until its end,
+ * and others stay.
  *
  * @param {Array<object>} rows of 16 bits with their descriptions, the newest first
  * @param {string} statistic `max` or `mean`: how rows of a recording become one
+ * @param {number} [seamMs] begin of the oldest live row, which the newest recording does not reach
  * @returns {Array<object>} the newest first; `soundMs` of a row that is longer is the time that was recorded,
  *   `heardMs` its middle
  */
-export function byPeriods(rows, statistic) {
+export function byPeriods(rows, statistic, seamMs = Infinity) {
   const recordings = recordingsOf(rows);
-  const periodMs = periodOf(recordings, rows);
-  if (periodMs === null) return rows;
+  const rowMs = rows.reduce((longest, row) => Math.max(longest, lengthMs(row)), 0);
+  const schedule = scheduleOf(recordings, rowMs);
+  if (schedule === null) return rows;
+  const { periodMs, pauseMs } = schedule;
+  const isJoined = pauseMs >= PAUSE_ROWS_MIN * rowMs;
+  const liveMs = seamMs - ROUNDING_MS;
   return recordings.flatMap((recording, n) => {
     const { beginMs, endMs } = recording;
     const older = recordings[n + 1];
     const isAfterPause = older !== undefined && isScheduled(beginMs - older.beginMs, periodMs);
     const own = isAfterPause ? withoutGap(recording.rows) : recording.rows;
-    if (n === 0 || endMs - beginMs > periodMs) return own; // the pause after the newest is not over
-    const nextMs = recordings[n - 1].beginMs;
-    const untilMs = isScheduled(nextMs - beginMs, periodMs) ? nextMs : Math.max(endMs, Math.min(nextMs, beginMs + periodMs));
-    return [asOne(own, recording, untilMs, statistic)];
+    if (endMs - beginMs > periodMs || endMs > liveMs) return own;
+    const nextMs = n === 0 ? liveMs : recordings[n - 1].beginMs;
+    const ownUntilMs = isJoined ? beginMs + periodMs : endMs + pauseMs;
+    const untilMs = isScheduled(nextMs - beginMs, periodMs) ? nextMs : Math.max(endMs, Math.min(nextMs, ownUntilMs));
+    if (isJoined) return [asOne(own, recording, untilMs, statistic)];
+    const [newest, ...others] = own;
+    return [asOne([newest], { beginMs: endMs - lengthMs(newest), endMs }, untilMs, statistic), ...others];
   });
 }
 
@@ -72,15 +86,16 @@ function recordingsOf(rows) {
   return found;
 }
 
-/** Return the period of a schedule of recordings that are narrower than eight rows [ms]; null without one. */
-function periodOf(recordings, rows) {
+/** Return a schedule of recordings that are narrower than eight rows, its `periodMs` and `pauseMs`; null without one. */
+function scheduleOf(recordings, rowMs) {
   const apart = recordings.slice(1).map(({ beginMs }, n) => recordings[n].beginMs - beginMs);
   if (apart.length < PAUSES_MIN) return null;
   const periodMs = median(apart);
-  const rowMs = rows.reduce((longest, row) => Math.max(longest, lengthMs(row)), 0);
   const isAlike = (ms) => Math.abs(ms - periodMs) <= Math.max(rowMs, SPREAD_MAX * periodMs);
   if (2 * apart.filter(isAlike).length <= apart.length) return null;
-  return median(recordings.map(({ beginMs, endMs }) => endMs - beginMs)) < ON_ROWS_MAX * rowMs ? periodMs : null;
+  const onMs = median(recordings.map(({ beginMs, endMs }) => endMs - beginMs));
+  const pauseMs = median(recordings.slice(1).map(({ endMs }, n) => recordings[n].beginMs - endMs));
+  return onMs < ON_ROWS_MAX * rowMs ? { periodMs, pauseMs } : null;
 }
 
 function median(values) {
