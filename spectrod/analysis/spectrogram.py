@@ -39,6 +39,7 @@ from spectrod.dsp.spectrum import SpectrumParameters, SpectrumSpec, taper_for
 from spectrod.dsp.spectrum_batch import without_broadband
 from spectrod.dsp.units import Float64Array
 from spectrod.dsp.windows import WindowLike
+from spectrod.lib.array_values import ArrayValues
 from spectrod.lib.errors import DeviceError, InputError
 
 _PIECE_BYTES = 1 << 26
@@ -55,7 +56,7 @@ _RESULTS = BufferPool(lambda n_bytes: PooledBuffer(aligned_memory(n_bytes), None
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Spectrogram:
+class Spectrogram(ArrayValues):
     """Spectra over time.
 
     Attributes

@@ -11,11 +11,12 @@ from spectrod.dsp.blocks import Chunk
 from spectrod.dsp.conditions import UInt8Array
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import Int64Array
+from spectrod.lib.array_values import ArrayValues
 from spectrod.lib.errors import InternalError
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class SpectrumBatch(Chunk):
+class SpectrumBatch(Chunk, ArrayValues):
     """Spectra of consecutive frames; a batch never spans a gap.
 
     Attributes

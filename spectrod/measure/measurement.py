@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.dsp.units import Float64Array
+from spectrod.lib.array_values import ArrayValues
 from spectrod.lib.errors import ConfigError
 
 QUANTITIES_MAX = 64
@@ -64,8 +65,8 @@ class IntervalFlag(IntFlag):
     """The interval has fewer samples than its length, at the start, the end or for a gap."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Measurement:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Measurement(ArrayValues):
     """Values of one interval.
 
     Attributes
@@ -101,6 +102,24 @@ class Measurement:
     n_frames: int = 0
     tables: tuple[Float64Array, ...] = ()
     span_samples: int = field(default=0, kw_only=True)
+
+    def __repr__(self) -> str:
+        """Return one line: begin, duration, number of values, and flags of any channel."""
+        utc = self.begin_utc_ns
+        begin = "" if utc is None else f", {np.datetime64(utc, 'ns')}Z"
+        n_values, n_channels = self.values.shape
+        sizes = f"{n_values} value{'' if n_values == 1 else 's'} of {n_channels} channel"
+        sizes += "" if n_channels == 1 else "s"
+        raised = IntervalFlag(int(np.bitwise_or.reduce(self.flags, initial=0)))
+        flags = "|".join(str(one.name).lower() for one in raised)
+        return (
+            f"<{type(self).__name__}: sample {self.first_sample}{begin}, {self.duration_s:.6g} s, "
+            f"{sizes}{self._further()}{', ' if flags else ''}{flags}>"
+        )
+
+    def _further(self) -> str:
+        """Return what a kind of rows has beside values, for its ``repr``."""
+        return ""
 
     @property
     def message_values(self) -> Float64Array:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.dsp.units import Float64Array
+from spectrod.lib.array_values import ArrayValues
 from spectrod.lib.errors import WireError
 from spectrod.lib.names import NAME_PATTERN, check_name
 from spectrod.lib.text import printable, reason_of
@@ -87,7 +88,7 @@ _SHOWN = 6
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class _Values:
+class _Values(ArrayValues):
     """Common part of messages with values."""
 
     topic: str
@@ -292,12 +293,22 @@ class Meta:
     edges: Float64Array | None = field(default=None, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Heartbeat:
     """Heartbeat of one source's analysis; its topic is ``hb/SOURCE/``."""
 
     topic: str
     header: HeartbeatHeader
+
+    def __repr__(self) -> str:
+        """Return one line: topic, state, frames, losses so far, UTC and number in the topic."""
+        h = self.header
+        state = f"{h.state}: {h.waiting_for}" if h.waiting_for else h.state
+        losses = ((h.overflows, "overflows"), (h.dropped, "dropped"), (h.suspected, "suspected"))
+        counts = "".join(f", {n} {name}" for n, name in losses if n)
+        utc = np.datetime64(h.t_utc_ns, "ns")
+        text = printable(f"{state}, {h.frames} frames{counts}")
+        return f"<Heartbeat {self.topic}: {text}, {utc}Z, seq {h.seq}>"
 
     @property
     def source(self) -> str:

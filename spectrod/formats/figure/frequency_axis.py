@@ -80,7 +80,7 @@ class SpectrumAxis:
             )
             panel.xaxis.set_minor_locator(ticker.LogLocator(subs=np.arange(1.0, 10.0), numticks=99))
             panel.xaxis.set_minor_formatter(ticker.NullFormatter())
-        panel.xaxis.set_major_formatter(ticker.FuncFormatter(lambda hz, _: frequency_text(hz)))
+        panel.xaxis.set_major_formatter(ticker.FuncFormatter(_tick_text))
         panel.set_xlim(self._low_hz, self._high_hz)
         panel.tick_params(labelbottom=has_labels)
         panel.set_xlabel("frequency [Hz]" if has_labels else "")
@@ -116,6 +116,11 @@ def smoothed_db(
     with np.errstate(divide="ignore", invalid="ignore"):
         y = 10.0 * np.log10((sums[stop] - sums[first]) / (counts[stop] - counts[first]))
     return x, np.where(is_known[chosen], y, np.nan)
+
+
+def _tick_text(hz: float, _position: int | None) -> str:
+    # A function of the module, since a figure with a lambda cannot be pickled.
+    return frequency_text(hz)
 
 
 def frequency_text(hz: float) -> str:

@@ -63,7 +63,7 @@ LevelFlag = IntervalFlag
 """Flags of a row of levels."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LevelRow(Measurement):
     """Row of levels: one value of each quantity and channel, and those in bands.
 
@@ -77,6 +77,11 @@ class LevelRow(Measurement):
 
     band_values: Float64Array = field(default_factory=lambda: np.empty((0, 0, 0)))
     is_day: bool = False
+
+    def _further(self) -> str:
+        n_bands = self.band_values.shape[1]
+        bands = f", {n_bands} band{'' if n_bands == 1 else 's'}" if n_bands else ""
+        return f"{bands}{', a day' if self.is_day else ''}"
 
     @property
     def message_values(self) -> Float64Array:

@@ -76,7 +76,7 @@ def _order(one: OctaveFilter) -> int:
     return sum(len(section.a) - 1 for section in one.cascade)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class OctaveRow:
     """Levels of one interval.
 
@@ -94,6 +94,16 @@ class OctaveRow:
     n_samples: int
     levels: Float64Array
     is_settling: NDArray[np.bool_]
+
+    def __repr__(self) -> str:
+        """Return one line: the samples, sizes, and how many bands have not settled."""
+        n_bands, n_channels = self.levels.shape
+        n_settling = np.count_nonzero(self.is_settling)
+        settling = f", {n_settling} settling" if n_settling else ""
+        return (
+            f"<OctaveRow: sample {self.first_sample}, {self.n_samples} samples, {n_bands} x "
+            f"{n_channels} levels{settling}>"
+        )
 
 
 class OctaveMeter:
@@ -147,6 +157,7 @@ class OctaveMeter:
                 interval_s=interval_s,
             )
         self.filters = octave_filters(fs, fraction, f_min_hz, f_max_hz)
+        self._fs, self._channels, self._interval_s = fs, channels, interval_s
         self._full_scale_db = full_scale_db
         self._interval_samples = interval_s * fs
         self._settle = np.array([one.settle_s * fs for one in self.filters])
@@ -157,6 +168,15 @@ class OctaveMeter:
         self._sums = np.zeros((len(self.filters), channels))
         self._counts = np.zeros(len(self.filters), np.int64)
         self._n_samples = 0
+
+    def __repr__(self) -> str:
+        """Return one line: rate, channels, bands and interval."""
+        first, last = self.filters[0].name, self.filters[-1].name
+        channels = f"{self._channels} channel{'' if self._channels == 1 else 's'}"
+        return (
+            f"<OctaveMeter: {self._fs:.6g} Hz, {channels}, {len(self.filters)} bands from {first} "
+            f"to {last} each {self._interval_s:.6g} s>"
+        )
 
     @naming_arrays
     def push(self, samples: ArrayLike, missing_samples: int = 0) -> list[OctaveRow]:

@@ -1,6 +1,7 @@
 """Figures in Python: those of meters of intervals, of transfer functions and of sweeps."""
 
 import io
+import pickle
 
 import numpy as np
 import pytest
@@ -98,3 +99,15 @@ def test_a_notebook_shows_a_figure():
     figure = found.plot(FigureLook("Pump", 5.0, 4.0, 72))
     with Image.open(io.BytesIO(figure._repr_png_())) as picture:
         assert (picture.format, picture.size) == ("PNG", (500, 400))
+
+
+def test_figures_can_be_pickled():
+    """Another process gets the figure whole, with the picture of a notebook."""
+    meter = LevelMeter(FS, 1, bands="octave", utc_ns=1_777_600_000 * 10**9)
+    rows = [*meter.push(X[:1]), *meter.finish()]
+    transfer = measure_transfer(X[0], 0.5 * X[0], FS, win_length=256)
+    for figure in (plot_intervals(meter, rows, FS), plot_transfer(transfer)):
+        again = pickle.loads(pickle.dumps(figure))  # noqa: S301 - made here
+        labels, expected = ([one.get_ylabel() for one in of.axes] for of in (again, figure))
+        assert labels == expected
+        assert again._repr_png_.args[0] is again

@@ -17,7 +17,7 @@ from spectrod.measure.features.indices import (
 )
 from spectrod.measure.features.kurtosis import spectral_kurtosis
 from spectrod.measure.features.shape import spectral_shape
-from spectrod.measure.levels import LevelMeter
+from spectrod.measure.levels import LevelMeter, OctaveMeter
 from spectrod.measure.measurement import IntervalFlag
 
 FS = 20_000
@@ -62,6 +62,24 @@ def test_meters_print_as_one_line():
     assert repr(meter) == "<FrameMeter: 20000 Hz, 2 channels, centroid, flatness each 0.5 s>"
     levels = LevelMeter(FS, quantities=["LAeq"])
     assert repr(levels) == "<LevelMeter: 20000 Hz, 1 channel, LAeq each 1 s>"
+    octaves = OctaveMeter(FS, 2, fraction=1, f_min_hz=63.0, f_max_hz=4000.0)
+    expected = "<OctaveMeter: 20000 Hz, 2 channels, 7 bands from 63 Hz to 4 kHz each 1 s>"
+    assert repr(octaves) == expected
+    assert repr(octaves.push(np.zeros((2, 2 * FS)))[0]) == (
+        "<OctaveRow: sample 0, 20000 samples, 7 x 2 levels, 7 settling>"
+    )
+
+
+def test_rows_print_as_one_line():
+    """Begin, duration, sizes and flags are there, and no array."""
+    (row,) = meter_of(("centroid",), interval_s=1.0).push(noise(FS + 1000))
+    assert repr(row) == "<Measurement: sample 0, 1 s, 1 value of 2 channels>"
+    levels = LevelMeter(FS, quantities=["LAeq", "L90"], bands="octave", utc_ns=10**18)
+    partial = [*levels.push(noise(FS + 1000)[:1]), *levels.finish()][-1]
+    assert repr(partial) == (
+        "<LevelRow: sample 20000, 2001-09-09T01:46:41.000000000Z, 0.05 s, 2 values of 1 channel, "
+        "8 bands, partial>"
+    )
 
 
 def test_an_interval_has_the_features_of_its_frames():

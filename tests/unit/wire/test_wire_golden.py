@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from spectrod.dsp.bands import get_bands
+from spectrod.wire.headers import HeartbeatHeader
 from spectrod.wire.jsonschema import schemas
 from spectrod.wire.schema import BandFrame, EventMessage, Frame, Heartbeat, Meta, decode, encode
 
@@ -51,6 +52,15 @@ def test_values_print_as_one_line(messages):
     )
     assert repr(messages["bands"]) == (
         "<BandFrame bands/mic1/0/octaves/: 4 values in dBFS, 2026-01-01T00:00:00.000000000Z, seq 2>"
+    )
+    assert np.asarray(messages["bands"]) is messages["bands"].values
+    beat = HeartbeatHeader(
+        seq=5, epoch=1, t_utc_ns=10**9, t_mono_ns=0, state="waiting", frames=7, dropped=2,
+        waiting_for="no such device",
+    )  # fmt: skip
+    assert repr(Heartbeat("hb/mic1/", beat)) == (
+        "<Heartbeat hb/mic1/: waiting: no such device, 7 frames, 2 dropped, "
+        "1970-01-01T00:00:01.000000000Z, seq 5>"
     )
 
 
