@@ -121,6 +121,16 @@ test("each tile of the span is asked for once, by number and name", async () => 
   assert.equal(server.asked.length, 2);
 });
 
+test("where a tile has come the next is asked for at once, not with the next frame", async () => {
+  const { server, history } = started();
+  history.rows("me", ABOUT, times(0, 5 * TILE));
+  history.settle();
+  assert.equal(server.asked.length, 3);
+  await server.answer(1);
+  assert.equal(server.asked.length, 4);
+  assert.equal(history.running, 3);
+});
+
 test("what is wanted no more is ended, and others are fetched instead", async () => {
   const { server, history } = started();
   history.rows("me", ABOUT, times(0, 10 * TILE));

@@ -71,6 +71,27 @@ test("what is stored is asked for once a minute and topic, levels of long times 
   assert.equal(overview.stored.t1, T0 + 1000, "a refusal leaves what was known");
 });
 
+test("of an archive it is asked again when that says that more is stored, else now and then", async () => {
+  const told = { t0: T0, t1: T0 + 4 * DAY, spans: [[T0, T0 + 4 * DAY]], has_pyramid: true };
+  const { overview, asked, state } = asking(told);
+  const questions = async (now, stored) => {
+    state.now = now;
+    overview.ask({ ...TOPIC, stored }, { f0: 0, f1: 1 });
+    await settle();
+    await settle();
+    return asked.filter(({ path }) => path.endsWith("stored")).length;
+  };
+  const [before, after] = [[T0, T0 + 4 * DAY], [T0, T0 + 5 * DAY]];
+  const counts = [];
+  for (const [now, stored] of [[0, before], [5000, before], [299_999, before], [300_000, before], [304_999, after], [305_000, after], [310_000, after]]) {
+    counts.push(await questions(now, stored));
+  }
+  assert.deepEqual(counts, [1, 1, 1, 2, 2, 3, 3]);
+  state.told = null;
+  assert.equal(await questions(700_000, after), 4);
+  assert.equal(overview.stored.t1, told.t1, "a refusal leaves what was known");
+});
+
 test("of a short time it is asked again before the news take a twentieth of the strip, but no more often than each 5 s", async () => {
   const told = { t0: T0, t1: T0 + 400_000, spans: [[T0, T0 + 400_000]], has_pyramid: false };
   const { overview, asked, state } = asking(told);

@@ -206,6 +206,7 @@ export class History {
         this.#running.delete(one.key);
         this.#atOnce = this.#now() - startedMs > FAST_MS ? 1 : Math.min(FETCHES_MAX, this.#atOnce + 1);
         this.#keep(one.key, tile);
+        this.settle(); // not with the next frame, which a busy machine draws late
       });
   }
 

@@ -10,6 +10,8 @@ const NEW_SHARE = 0.05;
 /** At first the server may not have looked at all files yet: so often it is asked again soon. */
 const SOON_MS = 5000;
 const SOON_COUNT = 3;
+/** What an archive answered stays so until it says that more is stored; where files fill a hole of it, it does not. */
+const STORED_MS = 300_000;
 /** Without a pyramid levels of a longer time would take the server long [ms]. */
 const READ_MS_MAX = 2 * 3_600_000;
 const CODES = Object.freeze({ bits: 16, lo: -327.67, step: 0.01 });
@@ -24,7 +26,10 @@ const CODES = Object.freeze({ bits: 16, lo: -327.67, step: 0.01 });
  *   server has read all that is stored: else a time without sound may only not have been read
  */
 
-/** Asks the server for what is stored of one topic: when it is shown, soon after, and once a minute, of short times more often. */
+/**
+ * Asks the server for what is stored of one topic: when it is shown, soon after, and once a minute, of short times more
+ * often; of an archive when that says that more is stored, and now and then.
+ */
 export class Overview {
   #fetch;
   #base;
@@ -32,6 +37,8 @@ export class Overview {
   #key = "";
   #askedMs = -Infinity;
   #count = 0;
+  /** Times that an archive said are stored when it was asked last; empty of a daemon's topic, which grows. */
+  #said = "";
 
   /** @type {Stored | null} null until there is an answer, and where nothing is stored */
   stored = null;
@@ -49,10 +56,13 @@ export class Overview {
   ask(topic, { f0, f1 }) {
     const key = `${topic.endpoint} ${topic.topic} ${topic.id}`;
     const isOther = key !== this.#key;
-    if (!isOther && this.#now() - this.#askedMs < this.#restMs) return;
+    const said = (topic.stored ?? []).join(" ");
+    const restMs = said === this.#said ? this.#restMs : SOON_MS;
+    if (!isOther && this.#now() - this.#askedMs < restMs) return;
     if (isOther) this.#take(null);
     this.#count = isOther ? 1 : this.#count + 1;
     this.#key = key;
+    this.#said = said;
     this.#askedMs = this.#now();
     this.#load(topic, { f0, f1 })
       .catch(() => this.stored) // the next minute may bring it
@@ -61,6 +71,7 @@ export class Overview {
 
   /** Time from one question about a topic to the next [ms]. */
   get #restMs() {
+    if (this.#said !== "" && this.stored !== null && this.stored.columns?.isWhole !== false) return STORED_MS;
     if (this.#count <= SOON_COUNT) return SOON_MS;
     const lengthMs = this.stored === null ? Infinity : this.stored.t1 - this.stored.t0;
     return Math.max(SOON_MS, Math.min(REFRESH_MS, NEW_SHARE * lengthMs));
