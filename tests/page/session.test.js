@@ -48,6 +48,16 @@ function streamText(place, role, generation, changes = {}) {
 const block = (generation, ...rows) => ({ stream: 0, generation, bits: 8, rows, clientDropped: 0 });
 const quiet = (changes) => row(new Uint8Array(2049), changes);
 
+test("the source's time zone is that of the first channel shown which says one that the browser knows", () => {
+  const zoned = (zones) => setUp([MIC0, MIC1, MIC2].map((info, k) => ({ ...info, time_zone: zones[k] }))).session;
+  assert.equal(zoned([undefined, "Asia/Kolkata"]).timeZone, "Asia/Kolkata");
+  assert.equal(zoned(["", "Mars/Base"]).timeZone, "");
+  const session = zoned(["Europe/Berlin", "Asia/Kolkata", "Pacific/Apia"]);
+  assert.equal(session.timeZone, "Europe/Berlin");
+  session.select([MIC2.topic]);
+  assert.equal(session.timeZone, "Pacific/Apia");
+});
+
 test("a topic's last rows, which come after the list that has its successor, do not hide it", () => {
   const { session } = setUp([MIC0]);
   const [channel] = session.channels;

@@ -227,7 +227,9 @@ test("preferences of nonsense, of a full or of a forbidden storage are the defau
   };
   assert.deepEqual({ ...readPrefs(forbidden) }, usual);
   writePrefs(forbidden, makePrefs({ theme: "dark" }));
-  assert.equal(zoneOf({ zone: "UTC" }), "UTC");
+  assert.equal(zoneOf({ zone: "UTC" }, "Asia/Kolkata"), "UTC");
+  assert.equal(zoneOf({ zone: "source" }, "Asia/Kolkata"), "Asia/Kolkata");
+  assert.equal(zoneOf({ zone: "source" }), zoneOf({ zone: "local" }), "of a source that says none it is the browser's");
 });
 
 test("preferences that are written are read again", () => {

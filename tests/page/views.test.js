@@ -66,7 +66,7 @@ for (const [path, value, why] of [
   ["version", "1", 'version "1": this page reads version 1'],
   ["name", "", `name: "": must have 1 to ${VIEW_NAME_MAX} signs`],
   ["name", "x".repeat(VIEW_NAME_MAX + 1), `name: "${"x".repeat(39)}…: must have`],
-  ["zone", "Europe/Berlin", 'zone: "Europe/Berlin": must be one of local, UTC'],
+  ["zone", "Europe/Berlin", 'zone: "Europe/Berlin": must be one of local, UTC, source'],
   ["view", null, "view: null: must be an object"],
   ["view", [1], "view: [1]: must be an object"],
   ["view.span", 0.5, "view.span: 0.5: must be 1 to 31622400 s"],
@@ -200,5 +200,5 @@ test("stored spectra of a view for which there is no room are named", () => {
 });
 
 test("a link asks for a zone that the page has, or for none", () => {
-  assert.deepEqual(["#v=1&zone=UTC", "v=1", "#zone=Mars/Base", "#zone=", "#zone=local"].map(zoneOfLink), ["UTC", null, null, null, "local"]);
+  assert.deepEqual(["#v=1&zone=UTC", "v=1", "#zone=Mars/Base", "#zone=", "#zone=local", "#zone=source"].map(zoneOfLink), ["UTC", null, null, null, "local", "source"]);
 });

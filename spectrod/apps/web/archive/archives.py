@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from spectrod.apps.web.archive.archive_index import HISTORY, PLAN, ArchiveIndex
+from spectrod.apps.web.archive.job_zones import JobZones, job_zones
 from spectrod.apps.web.archive.stored_topics import StoredTopic, StoredTopics
 from spectrod.apps.web.history.recording_index import RecordingIndex
 from spectrod.apps.web.page_topics import RowFacts, TopicInfo
@@ -36,6 +37,8 @@ class Archive:
     path: Path
     index: ArchiveIndex
     topics: dict[str, StoredTopic] = field(default_factory=dict)
+    zones: JobZones = field(default_factory=JobZones)
+    """Time zones of its sources, of a job's file."""
     why: str = ""
     """Why nothing of it can be read now; empty if that is not so."""
 
@@ -113,7 +116,10 @@ class Archives:
 
     def listed(self) -> list[dict[str, Any]]:
         """Return the topics for a page, with the time that is stored of each [ms]."""
-        return [_listed(info, stored) for info, stored in self._found.values()]
+        return [
+            _listed(info, stored, self._by_name[info.endpoint].zones.of(info.source))
+            for info, stored in self._found.values()
+        ]
 
     def _number(self, endpoint: str, topic: str) -> int:
         key = endpoint, topic
@@ -122,12 +128,13 @@ class Archives:
         return self._ids[key]
 
 
-def _listed(info: TopicInfo, stored: StoredTopic) -> dict[str, Any]:
+def _listed(info: TopicInfo, stored: StoredTopic, zone: str) -> dict[str, Any]:
     begin_ns, end_ns = stored.span_ns
     fields: dict[str, Any] = {name: getattr(info, name) for name in info.__slots__}
     return fields | {
         "stored": [begin_ns / 1e6, end_ns / 1e6],
         "has_pyramid": stored.has_pyramid,
+        "time_zone": zone,
     }
 
 
@@ -151,9 +158,11 @@ def open_archives(paths: Sequence[str]) -> Archives:
         raise ConfigError(f"{len(paths)} archives: must be at most {ARCHIVES_MAX}")
     named: dict[str, Archive] = {}
     for text in paths:
-        path = _found(_results_of(Path(text)) if text.endswith(_JOB_SUFFIX) else Path(text))
+        is_job = text.endswith(_JOB_SUFFIX)
+        folder, zones = _of_job(Path(text)) if is_job else (Path(text), JobZones())
+        path = _found(folder)
         name = _free_name(path, named)
-        named[name] = Archive(name, path, ArchiveIndex(path))
+        named[name] = Archive(name, path, ArchiveIndex(path), zones=zones)
     archives = Archives(list(named.values()))
     archives.refresh()
     for one in archives.archives:
@@ -177,16 +186,20 @@ def _free_name(path: Path, taken: dict[str, Archive]) -> str:
     return name if name not in taken else next(one for one in numbers if one not in taken)
 
 
-def _results_of(path: Path) -> Path:
-    """Return the folder of the results of a job, which is all that is read of its file."""
-    job = parse(path, read(path)).data.get("job")
+def _of_job(path: Path) -> tuple[Path, JobZones]:
+    """Return the folder of the results of a job and its zones: no more of its file is read."""
+    data = parse(path, read(path)).data
+    job = data.get("job")
     output = job.get("output") if isinstance(job, dict) else None
     if not isinstance(output, str) or not output:
         raise ConfigError(f"{printable(path)}: job.output: must be the folder of the results")
     found = path.parent / Path(output).expanduser()
     if not found.is_dir():
         raise InputError(f"{printable(found)}: has no results yet: spectrod batch run {path.name}")
-    return found
+    try:
+        return found, job_zones(data)
+    except ConfigError as error:
+        raise ConfigError(f"{printable(path)}: {error}") from error
 
 
 def _nothing(archive: Archive) -> str:

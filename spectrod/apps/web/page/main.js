@@ -91,6 +91,8 @@ past.onnotice = (text) => {
   saidOfPast.add(text);
   notice(text);
 };
+/** Name of the time zone that is shown. */
+const shownZone = () => zoneOf(prefs, session.timeZone);
 const traces = new StoredTraces(storage);
 const forced = new URLSearchParams(location.search).get("renderer");
 const panels = new Panels(at("plots"), {
@@ -102,7 +104,7 @@ const panels = new Panels(at("plots"), {
   link,
   traces,
   view: () => view,
-  zone: () => zoneOf(prefs),
+  zone: shownZone,
   resized: ask,
   isSelecting: () => isSelecting,
   selected: () => setSelecting(false),
@@ -128,7 +130,7 @@ const viewList = new ViewList(at("views"), new Views(storage), {
   state: (name) => ({ name, view, zone: prefs.zone, ...traces.state }),
   open: openView,
   link: linkOfView,
-  usualName: () => [session.channels.map(({ info }) => topicTitle(info))[0] ?? "view", formatTime(shownMs(view) ?? Date.now(), zoneOf(prefs)).slice(0, 19)].join(" "),
+  usualName: () => [session.channels.map(({ info }) => topicTitle(info))[0] ?? "view", formatTime(shownMs(view) ?? Date.now(), shownZone()).slice(0, 19)].join(" "),
 });
 const legend = new Legend(at("legend"));
 const meters = new Meters(at("meters"));
@@ -138,7 +140,7 @@ const markCard = new MarkCard({
   change,
   scene: () => panels.scene(),
   select: selectMarks,
-  zone: () => zoneOf(prefs),
+  zone: shownZone,
   hasHistory: () => session.hello?.has_history === true,
   save: (format, mark, selection) => saveSelection(format, base, { ...panels.scene(), view: { ...view, selection }, channels: session.channels.filter(({ info }) => concerns(mark, info)) }),
 });
@@ -146,7 +148,7 @@ const timeBar = new TimeBar(at("timebar"), {
   go: (t1) => change(goTo(view, t1, panels.newestMs())),
   back: (ms) => panels.newestMs() !== null && change(goTo(view, (view.t1 ?? panels.newestMs()) - ms, panels.newestMs())),
   changeZone: (zone) => changePrefs({ zone }),
-  zone: () => zoneOf(prefs),
+  zone: shownZone,
   local: zoneOf({ zone: "local" }),
   notice,
 });
@@ -237,7 +239,7 @@ function storeSpectrum() {
     notice("Store spectrum: there is no data at this time");
     return;
   }
-  const name = `${topicTitle(found.channel.info)} ${formatTime(row.tMs, zoneOf(prefs)).slice(0, 19)}`;
+  const name = `${topicTitle(found.channel.info)} ${formatTime(row.tMs, shownZone()).slice(0, 19)}`;
   store(() => traces.addRow(name, row));
 }
 
@@ -264,9 +266,9 @@ function keepBands(bands) {
   change({ bands });
 }
 
-/** Address of what is shown, for others: who reads UTC shows UTC. */
+/** Address of what is shown, for others: who reads UTC, or the source's zone, shows that. */
 function linkOfView() {
-  return `${location.href.split("#")[0]}#${formatFragment(view)}${prefs.zone === "UTC" ? "&zone=UTC" : ""}`;
+  return `${location.href.split("#")[0]}#${formatFragment(view)}${prefs.zone === "local" ? "" : `&zone=${prefs.zone}`}`;
 }
 
 /** Show a view with a name; return what of it cannot be shown. */
@@ -320,7 +322,7 @@ function showSeason() {
   document.body.dataset.shows = isShown ? "days" : "plots";
   setAttribute(at("days"), "aria-pressed", String(isShown));
   const { theme } = document.documentElement.dataset;
-  season.show({ view: { ...view, days: isShown }, zone: zoneOf(prefs), colours: themeColours(), theme });
+  season.show({ view: { ...view, days: isShown }, zone: shownZone(), colours: themeColours(), theme });
 }
 
 /** Show the channels less another one; which they are is then no longer left to the page, as that one might be among them. */
@@ -350,12 +352,12 @@ function showOverview() {
   const [channel] = session.channels;
   const isAsked = session.hello?.has_history === true && document.visibilityState === "visible";
   if (isAsked && channel?.description) overview.ask(channel.info, extentOf(channel.description));
-  overviewStrip.show({ newestMs: panels.newestMs(), zone: zoneOf(prefs), colours: panels.colours, events: session.events });
+  overviewStrip.show({ newestMs: panels.newestMs(), zone: shownZone(), colours: panels.colours, events: session.events });
 }
 
 /** Show what is selected, if anything is. */
 function showCard() {
-  card.show({ selection: view.selection, zone: zoneOf(prefs), hasHistory: session.hello?.has_history === true, channels: session.channels });
+  card.show({ selection: view.selection, zone: shownZone(), hasHistory: session.hello?.has_history === true, channels: session.channels });
 }
 
 function showControls() {
@@ -466,7 +468,7 @@ function shownText() {
   const tMs = shownMs(view);
   if (tMs === null) return "live";
   const isPaused = view.t1 !== null && session.channels.some((channel) => channel.isPausedAt(view.t1));
-  return `${isPaused ? "paused" : "the past"}, ${formatTime(tMs, zoneOf(prefs))}`;
+  return `${isPaused ? "paused" : "the past"}, ${formatTime(tMs, shownZone())}`;
 }
 
 /** Show a text for a while, beside others that are still shown. */
@@ -531,16 +533,16 @@ function showSlowly() {
   showState();
   storedEvents.follow(session.storedEvents, (marks, hasMore) => session.events.putStored(marks, hasMore));
   if (view.days) showSeason();
-  const clipped = meters.show(session.values, session.topics, { now: now(), nowMs: Date.now(), zone: zoneOf(prefs), colours: panels.colours, isPast: view.t1 !== null });
+  const clipped = meters.show(session.values, session.topics, { now: now(), nowMs: Date.now(), zone: shownZone(), colours: panels.colours, isPast: view.t1 !== null });
   if (clipped.length > 0) announcer.say("clipping", clipped.join(". "));
   showCard();
   showOverview();
-  timeBar.show({ tMs: view.t1 ?? panels.newestMs(), zone: zoneOf(prefs), chosen: prefs.zone });
-  tables.show({ moments: panels.moments(view), view: atShownTime(view), zone: zoneOf(prefs), ...panels.readings(view) });
-  if (at("events-box").open) eventList.show(session.events, view, zoneOf(prefs));
+  timeBar.show({ tMs: view.t1 ?? panels.newestMs(), zone: shownZone(), chosen: prefs.zone, ofSource: session.timeZone });
+  tables.show({ moments: panels.moments(view), view: atShownTime(view), zone: shownZone(), ...panels.readings(view) });
+  if (at("events-box").open) eventList.show(session.events, view, shownZone());
   markCard.show(session.events.selected);
   showLineChoice();
-  const news = newsText(session.events.takeNews(), session.events.total, zoneOf(prefs));
+  const news = newsText(session.events.takeNews(), session.events.total, shownZone());
   if (news !== "") announcer.say("events", news);
   setText(at("events-count"), String(session.events.entries.length));
 }
@@ -580,7 +582,7 @@ function listen() {
   at("layout").addEventListener("change", () => change({ layout: at("layout").value }));
   for (const button of document.querySelectorAll("[data-save]")) {
     const kinds = button.dataset.save.split(" ");
-    button.addEventListener("click", () => saveShown(kinds, panels, { view, zone: zoneOf(prefs), form: figureForm }).catch((error) => notice(error.message)));
+    button.addEventListener("click", () => saveShown(kinds, panels, { view, zone: shownZone(), form: figureForm }).catch((error) => notice(error.message)));
   }
   printFigures(at("print"), () => panels.figures(view, paperColours()));
   for (const [button, format] of [["save-shown", "csv"], ["save-rows", "spd"]]) {

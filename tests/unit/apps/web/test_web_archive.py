@@ -126,6 +126,34 @@ def test_results_of_a_job_are_found_by_its_file(tmp_path):
     assert listed(job) == listed(tmp_path / "results")
 
 
+def test_zones_of_sources_are_those_of_the_job(tmp_path):
+    """Of a recorder its own, else that of the job's tables; a folder of results says none."""
+    for name in ("north", "south"):
+        pyramid(tmp_path / "results" / "history" / "archive" / name, source=name)
+    (tmp_path / "results" / "plan.jsonl").write_text("{}\n")
+    job = tmp_path / "JOB.toml"
+
+    def zones(path, text="", known=""):
+        job.write_text(f'{known}\n[job]\noutput = "results"\n{text}')
+        return [one["time_zone"] for one in opened(path).listed()]
+
+    assert zones(job) == ["", ""]
+    tables = '[levels]\ntime_zone = "Asia/Kolkata"\n[picture]\ntime_zone = "Europe/Berlin"\n'
+    own = '[deployments.south]\ntime_zone = "Pacific/Apia"\n'
+    assert zones(job, tables) == ["Europe/Berlin"] * 2
+    assert zones(job, tables + own) == ["Europe/Berlin", "Pacific/Apia"]
+    assert zones(job, own) == ["", "Pacific/Apia"]
+    assert zones(job, "[levels]\ntime_zone = 3\n", "deployments = [1]\npicture = 2") == ["", ""]
+    assert zones(tmp_path / "results") == ["", ""]
+    wrong = {
+        "levels": tables.replace("Asia/", "Mars/"),
+        "deployments.south": own.replace("Apia", "../x"),
+    }
+    for name, text in wrong.items():
+        with pytest.raises(ConfigError, match=rf"JOB.toml: .*{name}.time_zone.*no such time zone"):
+            zones(job, text)
+
+
 def test_archives_of_one_name_are_told_apart(tmp_path):
     """The same source of two cards is two channels, each with its own rows."""
     for n, card in enumerate(("a", "b")):

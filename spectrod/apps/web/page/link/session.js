@@ -8,6 +8,7 @@ import { streamRole, streamsWanted } from "./demand.js";
 import { breakText, EventLog } from "./events.js";
 import { LevelSeries } from "../rows/levelseries.js";
 import { storedSpan } from "../rows/stored.js";
+import { isZone } from "../plot/time.js";
 import { ambiguousNames, chosenTopics, findTopic, inOrder, missingText, spectraOf, topicName } from "./topics.js";
 
 const CHANNELS_MAX = 8;
@@ -67,6 +68,11 @@ export class Session {
   /** Span of what an archive has of the topics on the screen [ms]; null without one. */
   get stored() {
     return storedSpan(this.channels.map(({ info }) => info));
+  }
+
+  /** Time zone of the first source on the screen that says one this browser knows; empty: none. */
+  get timeZone() {
+    return this.channels.map(({ info }) => info.time_zone ?? "").find(isZone) ?? "";
   }
 
   /** Take a text of the server; one that is not known is of a later version, and left alone. */

@@ -28,6 +28,23 @@ const OFFSETS_KEPT = 256;
 
 const formats = new Map();
 
+const zones = new Map();
+
+/** Whether a name is that of a time zone which the browser knows. */
+export function isZone(name) {
+  if (name === "") return false;
+  if (!zones.has(name)) zones.set(name, isKnown(name));
+  return zones.get(name);
+}
+
+function isKnown(name) {
+  try {
+    return new Intl.DateTimeFormat("en", { timeZone: name }) !== null;
+  } catch {
+    return false;
+  }
+}
+
 /** Return the cached format of a zone that gives local time as numbers. */
 function zoneFormat(zone) {
   if (!formats.has(zone)) {

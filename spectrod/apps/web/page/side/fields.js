@@ -135,7 +135,7 @@ function holdFields({ change }) {
 }
 
 const THEME_TEXTS = { auto: "system", light: "light", dark: "dark" };
-const ZONE_TEXTS = { local: "local", UTC: "UTC" };
+const ZONE_TEXTS = { local: "local", UTC: "UTC", source: "the source's, if known" };
 
 function prefsFields({ changePrefs }) {
   const options = (names, texts) => names.map((name) => [name, texts[name]]);

@@ -7,7 +7,8 @@ import { FIGURE_BOUNDS } from "../plot/figurefiles.js";
 const KEY = "spectrod";
 
 export const THEMES = Object.freeze(["auto", "light", "dark"]);
-export const ZONES = Object.freeze(["local", "UTC"]);
+/** Zones of times: that of the browser, UTC, and that of the source where one is known. */
+export const ZONES = Object.freeze(["local", "UTC", "source"]);
 
 /** What buttons open beside the plots: nothing at first. */
 export const PANES = Object.freeze(["state", "time", "measure", "options"]);
@@ -60,8 +61,14 @@ export function writePrefs(storage, prefs) {
 
 let local = null;
 
-/** Name of the time zone that is shown; the system's is read once, as each frame asks for it. */
-export function zoneOf({ zone }) {
+/**
+ * Name of the time zone that is shown; the system's is read once, as each frame asks for it.
+ *
+ * @param {{zone: string}} prefs
+ * @param {string} source name of the source's zone; empty where none is known: then that of the browser
+ */
+export function zoneOf({ zone }, source = "") {
   local ??= Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
+  if (zone === "source" && source !== "") return source;
   return zone === "UTC" ? "UTC" : local;
 }

@@ -29,6 +29,7 @@ export function typedNote({ tMs, count }, zone) {
 export class TimeBar {
   #field;
   #zone;
+  #ofSource;
 
   /**
    * @param {HTMLElement} place with buttons `data-back` [ms], an `input` of date and time and a `select` of zones
@@ -38,6 +39,7 @@ export class TimeBar {
   constructor(place, { go, back, changeZone, zone, local, notice }) {
     this.#field = place.querySelector("input");
     this.#zone = place.querySelector("select");
+    this.#ofSource = this.#zone.querySelector('[value="source"]');
     setText(this.#zone.querySelector('[value="local"]'), `local: ${local}`);
     for (const button of place.querySelectorAll("[data-back]")) {
       button.addEventListener("click", () => back(Number(button.dataset.back)));
@@ -55,10 +57,14 @@ export class TimeBar {
   /**
    * Show the time at the top of the waterfalls; while somebody types, theirs stays.
    *
-   * @param {{tMs: number | null, zone: string, chosen: string}} state `chosen`: `local` or `UTC`
+   * @param {{tMs: number | null, zone: string, chosen: string, ofSource: string}} state `chosen`: `local`, `UTC` or `source`;
+   *   `ofSource`: name of the source's zone, empty where none is known
    */
-  show({ tMs, zone, chosen }) {
-    this.#zone.value = chosen;
+  show({ tMs, zone, chosen, ofSource }) {
+    setText(this.#ofSource, `source: ${ofSource}`);
+    this.#ofSource.hidden = ofSource === "";
+    this.#zone.value = chosen === "source" && ofSource === "" ? "local" : chosen;
+    if (this.#zone.title !== zone) this.#zone.title = zone;
     if (tMs === null || document.activeElement === this.#field) return;
     const text = isoOfLocal(tMs, zone).slice(0, 19);
     if (this.#field.value !== text) this.#field.value = text;
