@@ -39,13 +39,15 @@ ROOT := $(filter 0,$(shell id -u))
 .DELETE_ON_ERROR:
 # pip cannot run twice in one environment, whatever -j says.
 .NOTPARALLEL:
-.PHONY: help run test test-all test-rest test-oldest test-needs test-packages rest-needs soak lint types imports check bench lock deb container docs pictures install uninstall clean
+.PHONY: help run test test-all test-rest test-oldest test-releases test-arm64 release-needs test-needs test-packages rest-needs soak lint types imports check bench lock deb container docs pictures install uninstall clean
 
 help:
 	@echo "make run        analyse the sound card (or a test tone), show it here and on a page; ARGS=..."
 	@echo "make test       every module and the main path, in minutes; ARGS=... goes to pytest"
 	@echo "make test-all   all tests: every driver, every form of a kernel, soaks, systemd"
 	@echo "make test-oldest  the unit tests with the oldest versions of what spectrod needs"
+	@echo "make test-releases  the unit tests on other releases of Debian, as root; RELEASES=$(RELEASES)"
+	@echo "make test-arm64  the tests that need no OpenCL on an emulated arm64, as root"
 	@echo "make lint       ruff, codespell, clang-format"
 	@echo "make types      mypy"
 	@echo "make imports    the import contracts"
@@ -145,6 +147,24 @@ $(OLDEST)/.installed: pyproject.toml $(VENV)/.pip
 test-oldest: $(OLDEST)/.installed
 	@scripts/packages $(TEST_PACKAGES)
 	$(OLDEST)/bin/python -m pytest $(or $(ARGS),$(PARALLEL) tests/unit -m "not ($(REST)) and not audio")
+
+# Nothing of a release is taken from this machine but its network: the environment is made there.
+RELEASES = bookworm trixie sid
+test-releases: release-needs
+	@failed=; for release in $(RELEASES); do \
+	    scripts/test-release $$release $(or $(ARGS),$(PARALLEL) tests/unit -m "not ($(REST)) and not audio") \
+	        || failed="$$failed $$release"; \
+	done; [ -z "$$failed" ] || { echo "failed:$$failed" >&2; exit 1; }
+
+# What Raspberry Pi OS is made from. The emulator takes some twenty times as long.
+NUMPY_PATH = $(addprefix tests/unit/,dsp analysis measure wire) tests/contract/test_engine_contract.py
+test-arm64: release-needs
+	@scripts/packages qemu-user-static binfmt-support
+	@update-binfmts --enable qemu-aarch64
+	scripts/test-release trixie/arm64 $(or $(ARGS),--timeout 1200 $(NUMPY_PATH) -m "not ($(REST)) and not audio and not opencl")
+
+release-needs:
+	@scripts/packages debootstrap git
 
 # Prometheus's tool alone (48 MB of the package's 96 MB), without the server that its package starts. Where
 # there is no such package, the tests of the alert rules are left out, and say so.

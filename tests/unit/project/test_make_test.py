@@ -33,7 +33,9 @@ def dry_run(target, user_id="0", tests=""):
 
 def expressions(target, user_id="0"):
     """Return the expressions of markers of a target, one for each run of pytest."""
-    lines = [line for line in dry_run(target, user_id) if "-m pytest" in line]
+    lines = [
+        line for line in dry_run(target, user_id) if re.search("-m pytest|test-release ", line)
+    ]
     return [re.findall(r'-m "(.*?)"', line)[-1] for line in lines]
 
 
@@ -85,6 +87,14 @@ def test_the_run_of_what_is_alone_has_each_file_of_it(target):
     mark = f"pytest.mark.{name}"
     having = [path for path in (ROOT / "tests").rglob("*.py") if mark in path.read_text()]
     assert sorted(files) == sorted(str(path.relative_to(ROOT)) for path in having)
+
+
+@pytest.mark.parametrize("target", ["test-oldest", "test-releases", "test-arm64"])
+def test_runs_elsewhere_leave_out_what_make_test_does(target):
+    """Other versions, releases and processors have the same tests, less those of sound servers."""
+    (elsewhere,) = expressions(target)
+    (here,) = expressions("test")
+    assert elsewhere.removesuffix(" and not opencl") == f"{here} and not audio"
 
 
 def test_the_order_of_files_is_of_their_names_and_numbers(conftest):
