@@ -65,6 +65,8 @@ class OutputFormat:
         Class of the files of samples that ``SoundWriter`` appends to.
     subtypes : tuple of str
         Sample formats of samples, the default first: the most exact for the analysis's samples.
+    extra : str
+        Extra of spectrod whose packages write it, see ``spectrod.lib.optional_packages``.
     """
 
     suffix: str
@@ -80,6 +82,7 @@ class OutputFormat:
     origin: str = ""
     sound_file: str = ""
     subtypes: tuple[str, ...] = ()
+    extra: str = ""
 
 
 FORMATS: tuple[OutputFormat, ...] = (
@@ -88,7 +91,7 @@ FORMATS: tuple[OutputFormat, ...] = (
     OutputFormat(".webp", "picture", _PICTURE, holds_levels=True),
     OutputFormat(".pgm", "picture", _PICTURE),
     OutputFormat(".svg", "picture", _PICTURE, holds_levels=True, is_text=True),
-    OutputFormat(".pdf", "picture", _PICTURE, holds_levels=True),
+    OutputFormat(".pdf", "picture", _PICTURE, holds_levels=True, extra="pdf"),
     OutputFormat(
         ".spd",
         "rows",
@@ -98,14 +101,27 @@ FORMATS: tuple[OutputFormat, ...] = (
         recovery=f"{_SEGMENT}.segment_recovery:recover",
         origin=f"{_ORIGIN}:of_segment",
     ),
-    OutputFormat(".nc", "rows", f"{_EXPORT}.netcdf:NetcdfWriter", f"{_EXPORT}.netcdf:open_netcdf"),
-    OutputFormat(".h5", "rows", f"{_EXPORT}.netcdf:NetcdfWriter", f"{_EXPORT}.netcdf:open_netcdf"),
+    OutputFormat(
+        ".nc",
+        "rows",
+        f"{_EXPORT}.netcdf:NetcdfWriter",
+        f"{_EXPORT}.netcdf:open_netcdf",
+        extra="netcdf",
+    ),
+    OutputFormat(
+        ".h5",
+        "rows",
+        f"{_EXPORT}.netcdf:NetcdfWriter",
+        f"{_EXPORT}.netcdf:open_netcdf",
+        extra="netcdf",
+    ),
     OutputFormat(
         ".zarr",
         "rows",
         f"{_EXPORT}.zarr:ZarrWriter",
         f"{_EXPORT}.zarr_reader:open_zarr",
         is_one_file=False,
+        extra="zarr",
     ),
     OutputFormat(
         ".npz",
@@ -168,12 +184,15 @@ VALUE_FORMATS: tuple[OutputFormat, ...] = (
         f"{_VALUES}.value_netcdf:ValueNetcdfWriter",
         recovery=f"{_VALUES}.recorded:recover",
         origin=f"{_ORIGIN}:of_values",
+        extra="netcdf",
     ),
-    OutputFormat(".h5", "values", f"{_VALUES}.value_netcdf:ValueNetcdfWriter"),
-    OutputFormat(".parquet", "values", f"{_VALUES}.value_parquet:ValueParquetWriter"),
-    OutputFormat(".png", "figure", _FIGURE),
-    OutputFormat(".svg", "figure", _FIGURE),
-    OutputFormat(".pdf", "figure", _FIGURE),
+    OutputFormat(".h5", "values", f"{_VALUES}.value_netcdf:ValueNetcdfWriter", extra="netcdf"),
+    OutputFormat(
+        ".parquet", "values", f"{_VALUES}.value_parquet:ValueParquetWriter", extra="parquet"
+    ),
+    OutputFormat(".png", "figure", _FIGURE, extra="plot"),
+    OutputFormat(".svg", "figure", _FIGURE, extra="plot"),
+    OutputFormat(".pdf", "figure", _FIGURE, extra="plot"),
 )
 """Formats of measurements; spectra may have one of the same suffix."""
 
@@ -191,6 +210,11 @@ def format_named(name: str) -> OutputFormat | None:
         if suffix == one.suffix or suffix in one.aliases:
             return one
     return None
+
+
+def value_format(suffix: str) -> OutputFormat:
+    """Return the format of measurements of a suffix of ``VALUE_FORMATS``."""
+    return next(one for one in VALUE_FORMATS if one.suffix == suffix)
 
 
 def format_of(path: str | os.PathLike[str]) -> OutputFormat:

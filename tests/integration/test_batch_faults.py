@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from spectrod.apps.batch import product_packages, unit_samples
+from spectrod.apps.batch import unit_samples
 from spectrod.apps.batch.planner import plan_job
 from spectrod.apps.batch.unit import compute_unit
 from spectrod.cli import main
+from spectrod.lib import optional_packages
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "archives"))
 
@@ -96,9 +97,9 @@ def test_a_package_that_is_missing_needs_no_attempts(tmp_path, capsys, monkeypat
     two_cards(tmp_path)
     job = job_file(tmp_path)
     text = "h5py is not installed: needs: pip install 'spectrod[netcdf]'"
-    find = product_packages.find_spec
+    find = optional_packages.find_spec
     monkeypatch.setattr(
-        product_packages, "find_spec", lambda name: None if name == "h5py" else find(name)
+        optional_packages, "find_spec", lambda name: None if name == "h5py" else find(name)
     )
     assert main(["batch", "plan", job]) == 0
     assert capsys.readouterr().out.splitlines()[0] == text
@@ -109,7 +110,7 @@ def test_a_package_that_is_missing_needs_no_attempts(tmp_path, capsys, monkeypat
     monkeypatch.undo()
     assert main(["batch", "run", job, "--jobs", "1"]) == 0
     assert "not installed" not in "".join(capsys.readouterr())
-    monkeypatch.setattr(product_packages, "find_spec", lambda _: None)
+    monkeypatch.setattr(optional_packages, "missing_packages", lambda _: text)
     assert main(["batch", "run", job, "--jobs", "1"]) == 0  # nothing is left to compute
 
 

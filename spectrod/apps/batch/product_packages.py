@@ -1,17 +1,9 @@
 """Packages that the products of a job need, and that may not be installed."""
 
-from importlib.util import find_spec
-
 from spectrod.apps.batch.job import Job
+from spectrod.lib import optional_packages
 from spectrod.lib.errors import UnavailableError
-from spectrod.lib.optional_packages import missing_text
-
-_PACKAGES = {
-    "netcdf": ("h5py", "h5netcdf"),
-    "parquet": ("arro3",),
-    "zarr": ("zarr",),
-}
-"""What is imported of each extra of spectrod."""
+from spectrod.lib.output_formats import value_format
 
 
 def missing_packages(job: Job, *, for_units: bool = True, for_merge: bool = True) -> str:
@@ -35,17 +27,7 @@ def missing_packages(job: Job, *, for_units: bool = True, for_merge: bool = True
         extras |= _of_units(job)
     if for_merge and job.merged:
         extras |= {"netcdf"} | ({"zarr"} & set(job.merged))
-    missing = {
-        name: extra
-        for extra, names in _PACKAGES.items()
-        for name in names
-        if extra in extras and find_spec(name) is None
-    }
-    return (
-        missing_text(", ".join(missing), ",".join(dict.fromkeys(missing.values())))
-        if missing
-        else ""
-    )
+    return optional_packages.missing_packages(extras)
 
 
 def need_packages(job: Job, *, for_units: bool = True, for_merge: bool = True) -> None:
@@ -56,6 +38,6 @@ def need_packages(job: Job, *, for_units: bool = True, for_merge: bool = True) -
 
 def _of_units(job: Job) -> set[str]:
     """Return the extras that the files of units need."""
-    of_format = {"csv": set[str](), "nc": {"netcdf"}, "parquet": {"parquet"}}
     found = {"netcdf"} if {"millidecade", "spectra"} & set(job.products) else set[str]()
-    return found.union(*(of_format[one] for one in job.table_formats.values()))
+    tables = (value_format(f".{suffix}") for suffix in job.table_formats.values())
+    return found | {one.extra for one in tables if one.extra}

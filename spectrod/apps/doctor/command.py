@@ -20,6 +20,7 @@ from spectrod.apps.doctor.system import (
     probe_config,
     probe_disks,
     probe_limits,
+    probe_packages,
     probe_ports,
 )
 from spectrod.cli import daemon_rules, options
@@ -69,6 +70,7 @@ def _probes(path: str | None) -> Mapping[str, Probe]:
     ours = [endpoint for one in daemons for endpoint in one.published]
     return {
         "configuration": partial(probe_config, file, error, warnings),
+        "env": partial(probe_packages, settings),
         "service": lambda: probe_unit(unit_properties()),
         "daemon": partial(probe_daemons, daemons),
         "ports": partial(probe_ports, settings, ours),

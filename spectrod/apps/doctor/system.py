@@ -5,6 +5,7 @@ import errno
 import os
 import resource
 import socket
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
@@ -12,6 +13,8 @@ from typing import Final
 from spectrod.apps.doctor.finding import Finding, fail, ok, warn
 from spectrod.config.config import SYSTEM_FILE, Config
 from spectrod.lib.errors import BusyError, SettingsError, SpectrodError, StorageError
+from spectrod.lib.optional_packages import PACKAGES, missing_packages
+from spectrod.lib.output_formats import value_format
 from spectrod.recording.state_folder import state_folder
 from spectrod.wire.endpoint import Endpoint, parse_endpoint, parse_listen, parse_raw32
 
@@ -83,6 +86,26 @@ def probe_limits() -> Iterator[Finding]:
             "half of them bound the connections; the service has its own limit",
             f"echo '* hard nofile {_FDS_LEAST}' | sudo tee /etc/security/limits.d/spectrod.conf",
         )
+
+
+def probe_packages(config: Config) -> Iterator[Finding]:
+    """Find out whether the packages that the recordings of a configuration need are installed.
+
+    Parameters
+    ----------
+    config : Config
+    """
+    installed = [name for name in PACKAGES if not missing_packages([name])]
+    version = ".".join(map(str, sys.version_info[:3]))
+    yield ok(
+        "env", f"Python {version} in {sys.prefix}, extras: {', '.join(sorted(installed)) or 'none'}"
+    )
+    for recording in config.recordings:
+        extra = value_format(f".{recording.values}").extra
+        if text := missing_packages([extra]):
+            lack, _, command = text.partition(": needs: ")
+            why = f"recording {recording.name} has values = {recording.values!r}, of extra {extra}"
+            yield fail("env", lack, why, command)
 
 
 def probe_disks(config: Config, file: Path | None) -> Iterator[Finding]:

@@ -10,6 +10,7 @@ from packaging.requirements import Requirement
 
 from spectrod.cli import whole_parser
 from spectrod.config.settings import Config
+from spectrod.lib.optional_packages import PACKAGES
 
 DOCS = Path(__file__).parents[3] / "docs"
 # A parser's list of subcommands has no public name.
@@ -67,3 +68,4 @@ def test_each_extra_has_its_row():
         for name, packages in project["optional-dependencies"].items()
     }
     assert {name: set(packages.split(", ")) for name, packages in rows} == extras
+    assert set(PACKAGES) == set(extras) - {"bench"}

@@ -7,6 +7,7 @@ import pytest
 from spectrod.apps.batch import product_packages
 from spectrod.apps.batch.job_file import read_job
 from spectrod.apps.batch.shard import Shard, parse_shard
+from spectrod.lib import optional_packages
 from spectrod.lib.errors import ConfigError, UnavailableError
 
 GOOD = """
@@ -192,7 +193,7 @@ def test_other_shards_are_refused(text, rule):
 )  # fmt: skip
 def test_missing_packages_are_named_once(tmp_path, monkeypatch, missing, merged, text):
     """One line has all packages that a job lacks, and one command that installs them."""
-    monkeypatch.setattr(product_packages, "find_spec", lambda name: None if name in missing else 1)
+    monkeypatch.setattr(optional_packages, "find_spec", lambda name: None if name in missing else 1)
     products = 'products = ["millidecade", "levels"]'
     good = GOOD.replace('format = "nc"', 'format = "parquet"')
     line = next(one for one in good.splitlines() if one.startswith("products"))

@@ -169,7 +169,7 @@ def test_a_package_of_the_merge_is_missing_before_anything_is_computed(
     """It is named at once; ``--no-merge`` computes without it, and the next run merges."""
     text = job.read_text().replace('["flags"]', '["flags", "millidecade"]\nmerged = ["zarr"]')
     job.write_text(text)
-    packages = "spectrod.apps.batch.product_packages.find_spec"
+    packages = "spectrod.lib.optional_packages.find_spec"
     monkeypatch.setattr(packages, lambda name: None if name == "zarr" else name)
     assert run(job) == 69
     rule = "zarr is not installed: needs: pip install 'spectrod[zarr]'"

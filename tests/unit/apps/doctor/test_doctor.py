@@ -28,10 +28,12 @@ from spectrod.apps.doctor.system import (
     probe_config,
     probe_disks,
     probe_limits,
+    probe_packages,
     probe_ports,
 )
 from spectrod.config.config import Config, EngineConfig, RecordingConfig, SourceConfig
 from spectrod.config.settings import ControlConfig, HttpConfig, PublishConfig
+from spectrod.lib import optional_packages
 from spectrod.lib.errors import ConfigError, SettingsError, UnavailableError
 
 AUTO = EngineConfig()
@@ -310,6 +312,25 @@ def test_a_disk_without_space_fails(tmp_path, monkeypatch):
     assert "less than min_free_mb" in found.text
     monkeypatch.setattr(system.os, "access", lambda *_: False)
     assert states(probe_disks(config(0.0), None)) == [("recording all", "warn", 0)]
+
+
+def test_missing_extras_are_those_that_a_recording_needs(monkeypatch):
+    """A form of files whose packages are not here fails with exit code 69, and says the command."""
+    find, missing = optional_packages.find_spec, {"h5py", "zarr"}
+    monkeypatch.setattr(
+        optional_packages, "find_spec", lambda name: None if name in missing else find(name)
+    )
+    assert states(probe_packages(Config(recordings=(RecordingConfig("a"),)))) == [("env", "ok", 0)]
+    several = RecordingConfig("a"), RecordingConfig("b", values="nc")
+    env, found = probe_packages(Config(recordings=several))
+    assert env.text.startswith(f"Python {sys.version_info.major}.")
+    extras = env.text.partition("extras: ")[2].split(", ")
+    assert "web" in extras
+    assert not {"netcdf", "zarr"} & set(extras)
+    assert (found.part, found.state, found.exit_code) == ("env", "fail", 69)
+    assert found.text == "h5py is not installed"
+    assert found.why == "recording b has values = 'nc', of extra netcdf"
+    assert found.command == "pip install 'spectrod[netcdf]'"
 
 
 def test_the_state_folder_of_the_service_is_its_own(monkeypatch):
