@@ -204,9 +204,15 @@ def picture_samples(found: Asked, width: int, fs: float, n_samples: int | None) 
     return found.file_samples(fs, n_samples)
 
 
-def describe(spec: SpectrumSpec, source: str, signals: tuple[str, ...]) -> Description:
-    """Describe rows that this process computes."""
-    return Description(spec, source, signals, f"spectrod {spectrod.__version__}")
+def describe(
+    spec: SpectrumSpec,
+    source: str,
+    signals: tuple[str, ...],
+    attributes: dict[str, str] | None = None,
+) -> Description:
+    """Describe rows that this process computes, with the attributes of their source."""
+    about = Description(spec, source, signals, f"spectrod {spectrod.__version__}")
+    return replace(about, attributes=attributes or {})
 
 
 @dataclass(frozen=True, slots=True)

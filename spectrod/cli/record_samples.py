@@ -128,7 +128,9 @@ def record_samples(
         for text in dict.fromkeys(filter(None, notes)):
             _log.warning("%s", text)
         names = look.names(data.n_signals)
-        about = files.described(describe(data, source.name, names), is_undated=is_undated)
+        site = settings.source.site
+        described = describe(data, source.name, names, site.attributes)
+        about = files.described(described, is_undated=is_undated)
         painting = _painting_engine(engine, look.width * pictured.n_values * pictured.n_signals)
         plan = Plan(
             describe(pictured, source.name, names),

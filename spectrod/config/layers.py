@@ -38,7 +38,7 @@ def _given(type_: Any) -> Any:
 
 
 SECTIONS: dict[str, dict[str, Any]] = {
-    section.name: {key.name: key.type for key in msgspec.structs.fields(section.type)}
+    section.name: {key.name: _given(key.type) for key in msgspec.structs.fields(section.type)}
     for section in msgspec.structs.fields(Config)
     if section.name not in NAMED
 }

@@ -31,6 +31,7 @@ from spectrod.lib.errors import ConfigError
 from spectrod.lib.flag import flag
 from spectrod.lib.names import check_name, name_channels
 from spectrod.lib.output_formats import continuous
+from spectrod.lib.site import SITE_KEYS, Depth, Height, Latitude, Longitude, Site, SiteName
 from spectrod.measure.kinds import KINDS
 from spectrod.measure.measurement_config import MeasurementConfig
 from spectrod.measure.triggers.trigger_config import RECORDER_TRIGGERS, TriggerConfig
@@ -126,6 +127,18 @@ class SourceConfig(Struct, frozen=True):
         ),
     ] = ""
     strict: Annotated[bool, flag("", "stop at the first file that cannot be read in full")] = False
+    latitude: Latitude | UnsetType = UNSET
+    longitude: Longitude | UnsetType = UNSET
+    depth_m: Depth | UnsetType = UNSET
+    height_m: Height | UnsetType = UNSET
+    platform: SiteName = ""
+    instrument: SiteName = ""
+
+    @property
+    def site(self) -> Site:
+        """Where the source is, and what it is."""
+        given = {key: getattr(self, key) for key in SITE_KEYS}
+        return Site(**{key: value for key, value in given.items() if value is not UNSET})
 
     @property
     def is_iq(self) -> bool:

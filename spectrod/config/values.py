@@ -98,6 +98,8 @@ def _described_nested(info: inspect.Type, bare: Any) -> str:
         return f"a table of {_plural(get_args(bare)[1])}"
     if isinstance(info, inspect.DateTimeType):
         return "a date and time with a zone, as 2026-05-01T04:30:00Z"
+    if isinstance(info, inspect.StrType) and info.max_length is not None:
+        return f"a string of at most {info.max_length} characters"
     return "true or false" if bare is bool else "a string"
 
 

@@ -22,6 +22,7 @@ from spectrod.lib.errors import SpectrodError, StorageError
 from spectrod.lib.events import EventLog
 from spectrod.lib.names import name_channels
 from spectrod.lib.output_formats import PART_SUFFIX
+from spectrod.lib.site import Site
 from spectrod.recording.expected_size import space_text
 from spectrod.recording.outputs import PyramidOutputs, SegmentOutputs
 from spectrod.recording.ownership import Owner
@@ -61,6 +62,8 @@ class Recorded:
         The recorded rows at the start, from which the needed space follows.
     values : MeasurementDescription, optional
         The recorded rows, if they are measurements.
+    site : callable
+        Returns where the source is; its attributes replace those of the recording.
     """
 
     source: str
@@ -70,6 +73,7 @@ class Recorded:
     settings: Callable[[], dict[str, Any]]
     spec: SpectrumSpec | None = None
     values: MeasurementDescription | None = None
+    site: Callable[[], Site] = Site
 
     def describe(
         self, spec: SpectrumSpec, attributes: dict[str, str] | None = None, recording: str = ""
@@ -81,7 +85,7 @@ class Recorded:
             self.signals,
             self.software,
             settings=self.settings(),
-            attributes=attributes or {},
+            attributes=(attributes or {}) | self.site().attributes,
             recording=recording,
         )
 
@@ -101,6 +105,7 @@ def recorded_of(
         lambda: dict(msgspec.to_builtins(table_of())),
         spec,
         values,
+        lambda: table_of().site,
     )
 
 
@@ -178,7 +183,8 @@ class ConfiguredRecording:
         config = self.config
         if not self._recorded.values:
             return SegmentOutputs(self._describe, config.fsync_s).open
-        by = RecordedBy(config.name, self._recorded.source, config.attributes)
+        attributes = config.attributes | self._recorded.site().attributes
+        by = RecordedBy(config.name, self._recorded.source, attributes)
         suffix = f".{config.values}"
         return lambda folder, stem, row: ValueFileWriter(
             folder.new_file(stem, suffix), row.about, by

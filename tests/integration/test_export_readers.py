@@ -15,7 +15,7 @@ from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.formats.description import Description
 from spectrod.formats.export.export_options import ExportOptions
-from spectrod.formats.export.site import Site
+from spectrod.lib.site import Site
 from spectrod.recording.output_plan import make_data
 
 BEGIN_UTC_NS = 1_795_211_223_123_456_789

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 import spectrod
 from spectrod.config.settings import AnalysisConfig
 from spectrod.dsp.units import NS_PER_S
-from spectrod.formats.export.site import Site
+from spectrod.lib.site import Site
 from spectrod.measure.features.features_config import FeaturesConfig
 from spectrod.measure.levels.levels_config import LevelsConfig
 from spectrod.measure.triggers.trigger_config import TriggerConfig, of_stored_sound

@@ -33,9 +33,9 @@ from spectrod.config.toml_text import Path as KeyPath
 from spectrod.config.values import shown
 from spectrod.dsp.units import NS_PER_S
 from spectrod.formats.export.export_options import COMPRESSION_MAX, ExportOptions
-from spectrod.formats.export.site import SITE_KEYS, Site
 from spectrod.lib.errors import ConfigError
 from spectrod.lib.names import check_channel_names, check_name
+from spectrod.lib.site import SITE_KEYS, Site
 from spectrod.lib.suggestions import did_you_mean
 from spectrod.lib.time_format import check_time_format
 from spectrod.lib.time_zones import find_zone

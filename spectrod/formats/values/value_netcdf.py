@@ -11,6 +11,7 @@ from spectrod.dsp.units import NS_PER_S
 from spectrod.formats.export.disk import Disk
 from spectrod.formats.export.layout import EPOCH, Variable, plain
 from spectrod.formats.export.netcdf import NetcdfStore, need_netcdf
+from spectrod.formats.export.site import with_numbers
 from spectrod.formats.values.level_terms import level_terms
 from spectrod.formats.values.measurement_description import FLAGS, MeasurementDescription
 from spectrod.formats.values.measurement_table import begin_ns
@@ -56,7 +57,8 @@ class ValueNetcdfWriter(ValueWriter):
             else:
                 row = tuple(sizes[name] for name in variable.dims[1:])
                 self._store.create(variable, (self._chunk_rows, *row), row)
-        self._store.annotate({"Conventions": "CF-1.11, ACDD-1.3", **self.description.attributes()})
+        attributes = {"Conventions": "CF-1.11, ACDD-1.3", **self.description.attributes()}
+        self._store.annotate(with_numbers(attributes))
         self._rows: list[Measurement] = []
 
     def _write(self, row: Measurement) -> None:

@@ -61,3 +61,16 @@ def test_pauses_of_a_schedule_are_no_bad_data_of_record_either(tmp_path):
     write(tmp_path / "card", sound(15 * FS), 60 * 6 + 25)
     ran("record", tmp_path / "card", "--profile", "millidecade", "-o", tmp_path / "day.nc")
     assert flags_of(tmp_path / "day_20260501.nc")[:, 0].tolist() == [1, 1, 1, 1, 1, 3, 1]
+
+
+def test_files_of_record_have_the_site_of_the_source(tmp_path, monkeypatch):
+    """A daily file of a configured place is a time series of CF; --attribute has the last word."""
+    path = write(tmp_path / "card", sound(60 * FS))
+    settings = tmp_path / "spectrod.toml"
+    settings.write_text("[source]\nlatitude = 54.5\nlongitude = 8.25\nplatform = 'mooring'\n")
+    monkeypatch.setenv("SPECTROD_CONFIG", str(settings))
+    ran("record", path, "--profile", "millidecade", "-o", tmp_path / "day.nc",
+        "--attribute", "platform=ship")  # fmt: skip
+    with h5netcdf.File(tmp_path / "day_20260501.nc", "r") as file:
+        assert float(file["latitude"][()]) == file.attrs["geospatial_lat_max"] == 54.5
+        assert (file.attrs["featureType"], file.attrs["platform"]) == ("timeSeries", "ship")

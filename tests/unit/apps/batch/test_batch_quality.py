@@ -9,7 +9,7 @@ import pytest
 
 from spectrod.apps.batch.planner import plan_job
 from spectrod.apps.batch.unit import compute_unit
-from spectrod.formats.export.site import Site
+from spectrod.lib.site import Site
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "archives"))
 
