@@ -164,11 +164,12 @@ test("of a time of the past there are the waterfall's row, no holds and no measu
 test("the time of an archive's spectrum is that of its sound, not of the pause after it or of what is not stored yet", () => {
   const [minutes, { row_s }] = [60_000, { row_s: 180 }];
   const column = (beginMs, about = {}) => ({ ...row(new Uint16Array(VALUES).fill(9)), merged: 1, tMs: beginMs + 90_000, description: { ...OLD, row_s }, ...about });
-  const rows = new JoinedRows(null, [column(30 * minutes), column(0, { merged: 10, tMs: 15 * minutes, heardMs: minutes / 2 })]);
+  const rows = new JoinedRows(null, [column(30 * minutes), column(0, { merged: 10, tMs: 15 * minutes, heardMs: minutes / 2, soundMs: minutes })]);
   const timeAt = (t1, stored) => momentOf(new Channel({ ...INFO, stored }, 0, 1), { rows, t1, msPerPx: 1000 }).tMs / minutes;
   assert.equal(timeAt(31 * minutes, [0, 31 * minutes]), 30.5);
   assert.equal(timeAt(31 * minutes, [0, 60 * minutes]), 31.5);
-  for (const stored of [undefined, [0, 31 * minutes]]) assert.equal(timeAt(20 * minutes, stored), 0.5);
+  for (const stored of [undefined, [0, minutes]]) assert.equal(timeAt(20 * minutes, stored), 0.5);
+  assert.equal(timeAt(20 * minutes, [0, 0.5 * minutes]), 0.25);
 });
 
 test("what the server does not send is neither of now nor measured, with the reason", () => {

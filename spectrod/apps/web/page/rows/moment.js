@@ -38,8 +38,8 @@ export function momentOf(channel, { rows, t1, msPerPx, fine = null }) {
 /** A row with the time of its sound: one of an archive may reach beyond what is stored, or over a pause. */
 function asHeard(row, { stored }) {
   if (row === null) return row;
-  const { tMs, merged, description, heardMs = tMs } = row;
-  const beyondMs = tMs + 500 * merged * description.row_s - (stored?.[1] ?? Infinity);
+  const { tMs, merged, description, heardMs = tMs, soundMs = 1000 * merged * description.row_s } = row;
+  const beyondMs = heardMs + soundMs / 2 - (stored?.[1] ?? Infinity);
   return { ...row, tMs: heardMs - Math.max(0, beyondMs) / 2 };
 }
 
