@@ -12,8 +12,8 @@ from typing import Final
 import zmq
 from zmq.utils.monitor import recv_monitor_message
 
-from spectrod.client.zmtp_probe import read_mechanism
-from spectrod.lib.errors import ConfigError, DeniedError, UnavailableError
+from spectrod.client.zmtp_probe import Peer, read_peer
+from spectrod.lib.errors import ConfigError, DeniedError, SpectrodError, UnavailableError
 from spectrod.wire.endpoint import Endpoint
 from spectrod.wire.headers import PART_MAX_BYTES
 from spectrod.wire.keys import read_key, read_secret
@@ -29,12 +29,18 @@ _EVENTS: Final = (
     | zmq.Event.HANDSHAKE_FAILED_AUTH
 )
 _MECHANISM_MISMATCH: Final = 0x11000002
-_SILENCE_S = 1.0  # then the client reads the endpoint's mechanism
+_KIND_MISMATCH: Final = 0x10000018
+_SILENCE_S = 1.0  # then the client reads the endpoint's mechanism and kind
 _SILENCE_LATER_S = 3.0  # of a connected publisher, which sends heartbeats every second
 _SILENCE_AGAIN_S = 60.0
 _GREETING_S = 0.5
 _RENEWED_S = 60.0  # minimum time between two reconnects
 _UNANSWERED = "a daemon is there, but does not answer; is the server key its server.pub?"
+_NO_CONTROL = (
+    "the daemon publishes there and answers no requests; give its control endpoint, that of "
+    "control.endpoints, which its log has (on its machine: run spectrod ctl without --endpoint)"
+)
+_NO_DATA = "the daemon answers requests there and publishes nothing; give an endpoint of [publish]"
 _OVERHEAD_BYTES = 64  # of a part in a message of CURVE
 
 KeyFile = str | os.PathLike[str]
@@ -139,7 +145,8 @@ class Connection:
         self._reconnect_at_s = self._ask_at_s = math.inf
         self._was_connected, self._may_renew_s = False, 0.0
         self._was_silent = False
-        self._is_mismatched = False
+        self._is_for_requests = kind == zmq.DEALER
+        self._refusal: SpectrodError | None = None
         self.hint = ""
         self._connect()
 
@@ -180,6 +187,8 @@ class Connection:
         ------
         DeniedError
             If the daemon refuses the connection, once; ``wait`` connects again a second later.
+        ConfigError
+            If requests are sent to where a daemon publishes, likewise.
         """
         try:
             parts = self.socket.recv_multipart(zmq.NOBLOCK)
@@ -194,7 +203,7 @@ class Connection:
 
         Raises
         ------
-        DeniedError
+        DeniedError, ConfigError
             As ``receive``.
         UnavailableError
             If the queue is full.
@@ -212,7 +221,7 @@ class Connection:
         poller = zmq.Poller()
         poller.register(self.socket, zmq.POLLIN)
         poller.register(self._monitor, zmq.POLLIN)
-        while not self._is_mismatched:
+        while self._refusal is None:
             until_s = self._until_s(deadline_s)
             left_s = max(0.0, until_s - time.monotonic())
             if poller.poll(None if left_s == math.inf else math.ceil(left_s * 1e3)):
@@ -227,15 +236,14 @@ class Connection:
         sockets = (self.socket, self._monitor)
         await asyncio.sleep(0)
         # A readable ZeroMQ descriptor means that there may be events; a poll processes them.
-        while not (self._is_mismatched or any(socket.poll(0) for socket in sockets)):
+        while self._refusal is None and not any(socket.poll(0) for socket in sockets):
             until_s = self._until_s(deadline_s)
             if await _wait_readable(sockets, until_s):
                 continue
             if until_s == deadline_s:
                 return False
             if self._is_silent():
-                greeting = asyncio.to_thread(read_mechanism, self.endpoint, _GREETING_S)
-                self._compare(await greeting)
+                self._compare(await asyncio.to_thread(read_peer, self.endpoint, _GREETING_S))
         return True
 
     def look(self) -> None:
@@ -244,7 +252,7 @@ class Connection:
         It does nothing most times, and takes up to half a second at most once a minute.
         """
         if self._is_silent():
-            self._compare(read_mechanism(self.endpoint, _GREETING_S))
+            self._compare(read_peer(self.endpoint, _GREETING_S))
 
     def close(self) -> None:
         """Close the socket, and the context unless it is shared; idempotent."""
@@ -263,21 +271,20 @@ class Connection:
         self._ask_at_s = time.monotonic() + self._silence_s
 
     def _check_monitor(self) -> None:
-        code = _MECHANISM_MISMATCH if self._is_mismatched else None
+        refusal, self._refusal = self._refusal, None
         if self._monitor.poll(0):
             event = recv_monitor_message(self._monitor)
             if event["event"] != zmq.Event.HANDSHAKE_SUCCEEDED:
-                code = event["value"]
+                refusal = self._refused(event["value"])
             else:
                 self._note_connected()
-        if code is None:
+        if refusal is None:
             return
-        self._is_mismatched = False
         # libzmq does not retry after a refusal, so a key that is accepted later needs a reconnect.
         self.socket.disconnect(self.endpoint.text)
         self._reconnect_at_s = time.monotonic() + _REFUSED_S
         self._ask_at_s = math.inf
-        raise DeniedError(f"{self.endpoint.text}: {self._reason(code)}")
+        raise refusal
 
     def _until_s(self, deadline_s: float | None) -> float:
         """Reconnect if it is due after a refusal; return the time until which to wait."""
@@ -295,12 +302,24 @@ class Connection:
             self._ask_at_s = time.monotonic() + _SILENCE_AGAIN_S
         return is_due
 
-    def _compare(self, mechanism: str | None) -> None:
-        self._is_mismatched = mechanism not in (None, self._mechanism)
-        if mechanism == self._mechanism:
-            if mechanism == "CURVE" and not self._was_connected:
+    def _compare(self, peer: Peer | None) -> None:
+        if peer is None:
+            return
+        if peer.mechanism != self._mechanism:
+            self._refusal = self._refused(_MECHANISM_MISMATCH)
+        elif peer.kind and (peer.kind == "ROUTER") != self._is_for_requests:
+            self._note_other_kind()
+        else:
+            if peer.mechanism == "CURVE" and not self._was_connected:
                 self.hint = _UNANSWERED
             self._renew()
+
+    def _note_other_kind(self) -> None:
+        # A subscriber may wait for a daemon with other settings that starts later.
+        if self._is_for_requests:
+            self._refusal = self._refused(_KIND_MISMATCH)
+        else:
+            self.hint = _NO_DATA
 
     def _renew(self) -> None:
         """Reconnect to a publisher that is reachable but silent longer than its heartbeats allow.
@@ -321,6 +340,13 @@ class Connection:
         self._was_connected = self._was_silent = False
         self.socket.disconnect(self.endpoint.text)
         self._connect()
+
+    def _refused(self, code: int) -> SpectrodError:
+        if code == _KIND_MISMATCH:
+            if self._is_for_requests:
+                return ConfigError(f"{self.endpoint.text}: {_NO_CONTROL}")
+            return DeniedError(f"{self.endpoint.text}: {_NO_DATA}")
+        return DeniedError(f"{self.endpoint.text}: {self._reason(code)}")
 
     def _reason(self, code: int) -> str:
         if code != _MECHANISM_MISMATCH:

@@ -9,7 +9,7 @@ import zmq
 
 from spectrod.client.connection import Connection, KeyFile, SyncContext, read_credentials
 from spectrod.client.rpc_codec import decode_reply, encode_call
-from spectrod.lib.errors import DeniedError, UnavailableError
+from spectrod.lib.errors import ConfigError, DeniedError, UnavailableError
 from spectrod.wire.endpoint import Endpoint, parse_remote
 from spectrod.wire.endpoint_discovery import beside
 
@@ -76,7 +76,8 @@ class Control:
         DeniedError
             If the key has no right to the method, or the daemon refuses the connection.
         ConfigError, NotFoundError
-            If the method, a parameter or a name is unknown, or a rule is broken.
+            If the method, a parameter or a name is unknown, a rule is broken, or the endpoint is
+            where a daemon publishes.
         UnavailableError
             If no reply came in time, or the requested thing is unavailable. Without a reply it is
             unknown whether the daemon has executed the request; it will not execute it later.
@@ -144,22 +145,22 @@ class Control:
                 self._control_endpoint(), zmq.DEALER, self._credentials, self._context, {}
             )
         connection = self._connection
-        with self._closed_if_denied():
+        with self._closed_if_refused():
             connection.send(request)
         return connection
 
     def _take(self, connection: Connection, number: int) -> tuple[Any, Sequence[bytes]] | None:
-        with self._closed_if_denied():
+        with self._closed_if_refused():
             parts = connection.receive()
         return None if parts is None else decode_reply(number, parts)
 
     @contextmanager
-    def _closed_if_denied(self) -> Iterator[None]:
+    def _closed_if_refused(self) -> Iterator[None]:
         # Closing the socket drops the request: it must not be executed after its caller has given
         # up.
         try:
             yield
-        except DeniedError:
+        except (ConfigError, DeniedError):
             self.close()
             raise
 

@@ -1,4 +1,4 @@
-"""Which keys an endpoint asks for, also where ZeroMQ does not get to know."""
+"""Which keys an endpoint asks for, and what it is for, also where ZeroMQ does not get to know."""
 
 import asyncio
 import socket
@@ -8,9 +8,9 @@ import time
 import pytest
 import zmq
 
-from spectrod.client import Control, subscribe
-from spectrod.client.zmtp_probe import read_mechanism
-from spectrod.lib.errors import DeniedError, UnavailableError
+from spectrod.client import Control, connection, subscribe
+from spectrod.client.zmtp_probe import Peer, read_peer
+from spectrod.lib.errors import ConfigError, DeniedError, UnavailableError
 from spectrod.wire.endpoint import parse_remote
 from spectrod.wire.keys import make_keys
 
@@ -128,8 +128,8 @@ def test_a_slow_answer_is_waited_for_in_silence():
 
 @pytest.mark.parametrize("transport", ["tcp", "ipc"])
 @pytest.mark.parametrize("mechanism", ["NULL", "CURVE"])
-def test_the_mechanism_of_a_real_endpoint(transport, mechanism, tmp_path, monkeypatch):
-    """The mechanism of libzmq's endpoints, with and without keys."""
+def test_what_a_real_endpoint_says_of_itself(transport, mechanism, tmp_path, monkeypatch):
+    """The mechanism of libzmq's endpoints and, without keys, their kind."""
     monkeypatch.chdir(tmp_path)
     with zmq.Context() as context, context.socket(zmq.XPUB) as server:
         if mechanism == "CURVE":
@@ -137,25 +137,79 @@ def test_the_mechanism_of_a_real_endpoint(transport, mechanism, tmp_path, monkey
             server.curve_publickey, server.curve_secretkey = zmq.curve_keypair()
         server.bind("ipc://x.ipc" if transport == "ipc" else "tcp://127.0.0.1:*")
         endpoint = parse_remote(server.getsockopt_string(zmq.LAST_ENDPOINT))
-        assert read_mechanism(endpoint, TIMEOUT_S) == mechanism
+        kind = "XPUB" if mechanism == "NULL" else ""
+        assert read_peer(endpoint, TIMEOUT_S) == Peer(mechanism, kind)
+
+
+READY = b"\x05READY"
+KIND = b"\x0bSocket-Type"
+
+
+@pytest.mark.parametrize(
+    ("command", "kind"),
+    [
+        (READY + b"\x08Identity" + bytes(4) + KIND + b"\0\0\0\x03PUB", "PUB"),
+        (READY + KIND.upper() + b"\0\0\0\x06ROUTER", "ROUTER"),
+        (READY + KIND + b"\xff\0\0\0PUB", ""),
+        (READY + KIND, ""),
+        (READY, ""),
+        (b"\x05ERROR" + KIND + b"\0\0\0\x03PUB", ""),
+        (b"", ""),
+    ],
+)
+def test_the_kind_is_a_property_of_the_first_command(command, kind):
+    """Wherever it stands; what breaks the rules is none."""
+
+    def serve(connection):
+        connection.sendall(greeting(b"NULL") + bytes((4, len(command))) + command)
+        while connection.recv(64):
+            pass
+
+    with Listener(serve) as listener:
+        found = read_peer(parse_remote(listener.endpoint), TIMEOUT_S)
+    assert found == Peer("NULL", kind)
+
+
+@pytest.mark.parametrize("kind", ["call", "call_async"])
+@pytest.mark.parametrize("publishes", [zmq.XPUB, zmq.PUB])
+def test_requests_to_where_a_daemon_publishes_are_refused(kind, publishes):
+    """Not after the time of a reply, and with what to give instead."""
+    with zmq.Context() as context, context.socket(publishes) as server:
+        port = server.bind_to_random_port("tcp://127.0.0.1")
+        text = rf"^tcp://127.0.0.1:{port}: the daemon publishes there .* control\.endpoints, which"
+        begin_s = time.monotonic()
+        with pytest.raises(ConfigError, match=text):
+            asked(kind, f"tcp://127.0.0.1:{port}")
+        assert time.monotonic() - begin_s < TIMEOUT_S / 2
+
+
+def test_a_subscriber_of_a_control_endpoint_gets_to_know(monkeypatch):
+    """And goes on: what it waits for may start later."""
+    monkeypatch.setattr(connection, "_GREETING_S", TIMEOUT_S)
+    with zmq.Context() as context, context.socket(zmq.ROUTER) as server:
+        port = server.bind_to_random_port("tcp://127.0.0.1")
+        with subscribe(f"tcp://127.0.0.1:{port}", "") as subscription:
+            while not (hint := subscription.silence_hint()):
+                assert subscription.receive(0.05) is None
+    assert hint.startswith("the daemon answers requests there and publishes nothing; give")
 
 
 @pytest.mark.parametrize(
     "reported",
     [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"x" * 64, SIGNATURE + b"\x03\x01CURVE", b"\xff"],
 )
-def test_an_invalid_greeting_has_no_mechanism(reported):
+def test_an_invalid_greeting_says_nothing(reported):
     """Whatever it is, and however long."""
     with Listener(lambda connection: connection.sendall(reported)) as listener:
-        assert read_mechanism(parse_remote(listener.endpoint), TIMEOUT_S) is None
+        assert read_peer(parse_remote(listener.endpoint), TIMEOUT_S) is None
 
 
 def test_nobody_names_no_mechanism(tmp_path):
     """Neither at a port nor at a path."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
-    assert read_mechanism(parse_remote(f"tcp://127.0.0.1:{port}"), TIMEOUT_S) is None
-    assert read_mechanism(parse_remote(f"ipc://{tmp_path}/none"), TIMEOUT_S) is None
+    assert read_peer(parse_remote(f"tcp://127.0.0.1:{port}"), TIMEOUT_S) is None
+    assert read_peer(parse_remote(f"ipc://{tmp_path}/none"), TIMEOUT_S) is None
 
 
 def test_a_silent_endpoint_times_out():
@@ -163,5 +217,5 @@ def test_a_silent_endpoint_times_out():
     with socket.create_server(("127.0.0.1", 0)) as listening:
         endpoint = parse_remote(f"tcp://127.0.0.1:{listening.getsockname()[1]}")
         begin_s = time.monotonic()
-        assert read_mechanism(endpoint, 0.1) is None
+        assert read_peer(endpoint, 0.1) is None
         assert time.monotonic() - begin_s >= 0.1
