@@ -18,9 +18,9 @@ const T0 = 1_000_000;
 const codeOf = (level) => Math.round((level + 327.67) * 100);
 
 /** Levels of rows: noise, and one bin that is loudest. */
-function made(seed) {
+function made(seed, count = N_ROWS) {
   const next = random(seed);
-  const rows = Array.from({ length: N_ROWS }, () => Float64Array.from({ length: N_BINS }, () => -90 + 20 * next()));
+  const rows = Array.from({ length: count }, () => Float64Array.from({ length: N_BINS }, () => -90 + 20 * next()));
   const [loud, bin] = [20 + Math.floor(100 * next()), 30 + Math.floor(100 * next())];
   rows[loud][bin] = -12.34;
   return { rows, loud, bin };
@@ -86,6 +86,20 @@ test("a selection's level is that of the mean power of its rows, its peak the gr
     assert.ok(Math.abs(found.peak.level + 12.34) < 0.006);
     assert.ok(Math.abs(found.peak.hz - (data.bin + 0.5) * BIN_HZ) < 1e-6, `${found.peak.hz}`);
     assert.ok(Math.abs(found.peak.tMs - (T0 + (data.loud + 0.5) * ROW_MS)) <= ROW_MS / 2 + 5, `${found.peak.tMs}`);
+  }
+});
+
+test("each row counts once in a level, however many columns would fit into it", async () => {
+  for (const [seconds, rowMs] of [[26, ROW_MS], [26, 23], [21.7, ROW_MS], [21.7, 333]]) {
+    const { rows } = made(1, 400);
+    rows.forEach((row, n) => row.fill(n % 50 === 7 ? -20 : -90)); // five rows have nearly all of the power
+    const { fetch } = serverOf({ rows });
+    const box = { t0: T0, t1: T0 + 1000 * seconds, f0: 100, f1: 1900 };
+    const { band, rows: count } = await measureSelection(fetch, "http://a.test/", { topic: TOPIC, rowMs, box });
+    const loud = rows.slice(0, count).filter(([level]) => level === -20).length;
+    const expected = 10 * Math.log10((180 * loud * 10 ** -2) / count);
+    assert.ok(Math.abs(band.level - expected) < 0.02, `${seconds} s, ${rowMs} ms: ${band.level} ${expected}`);
+    assert.ok(Math.abs(count - 10 * seconds) <= 2, `${count}`);
   }
 });
 

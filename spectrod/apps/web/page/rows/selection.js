@@ -37,9 +37,8 @@ const CODES = Object.freeze({ bits: 16, lo: -327.67, step: 0.01 });
  */
 export async function measureSelection(fetch, base, { topic, rowMs, box, signal }) {
   const ask = asking(fetch, base, { topic, box, signal });
-  const level = await ask({}, { w: LEVEL_COLUMNS, h: 1 }, "level");
+  const { level, ownMs } = await askLevel(ask, box, rowMs);
   const { coarse, peak } = await findPeak(ask);
-  const ownMs = rowMsOf(level, rowMs);
   const rows = Math.round(rowsIn(level, ownMs).reduce((sum, one) => sum + one, 0));
   const { f0, f1, unit } = level.header;
   const leq = meanLevel(level, ownMs);
@@ -71,6 +70,14 @@ export async function findLoudest(fetch, base, asked) {
 /** A function that asks for a part of a box, of a size [columns, values]. */
 function asking(fetch, base, { topic, box, signal }) {
   return (part, size, layers) => askHistory(fetch, addressOf(base, topic, { ...box, ...part }, size, layers), signal);
+}
+
+/** Levels of a box in columns that are no shorter than a row: of shorter ones some rows would count three times, others four times. */
+async function askLevel(ask, { t0, t1 }, rowMs) {
+  const askFor = (ms) => ask({}, { w: Math.max(1, Math.min(LEVEL_COLUMNS, Math.floor((t1 - t0) / ms))), h: 1 }, "level");
+  const level = await askFor(rowMs);
+  const ownMs = rowMsOf(level, rowMs);
+  return { level: level.header.cell_ms < Math.min(ownMs, t1 - t0) ? await askFor(ownMs) : level, ownMs };
 }
 
 /** The coarse picture of a box, and its peak, or null without data. */
