@@ -22,6 +22,9 @@ WIRE_OFFSET: Final = _CODE_MAX
 POWERS: Final[Float64Array] = np.power(10.0, np.arange(-32768, 32768) * STEP_DB / 10.0)
 """Power of each code, at index code + 32768."""
 
+WHOLE: Final = 0.95
+"""Share of its length from which on a cell has sound of all its time."""
+
 UInt16Array = NDArray[np.uint16]
 
 
@@ -259,6 +262,7 @@ class ColumnSums:
                 (grid.column_ns - 2 * (since_ns + rows.length_ns - half)) // (2 * grid.column_ns)
             )
             begin, end = np.clip(begin, 0, grid.width), np.clip(end, 0, grid.width)
+            end = np.where(self._is_told(rows, begin, end), begin, end)
             row = np.repeat(np.arange(len(since_ns)), end - begin)
             offset = np.arange(len(row)) - np.repeat(
                 np.cumsum(end - begin) - (end - begin), end - begin
@@ -268,6 +272,16 @@ class ColumnSums:
         inside = (column >= 0) & (column < grid.width)
         inside[inside] &= self._is_open[column[inside]] | later[inside]
         return column[inside], row[inside]
+
+    def _is_told(self, rows: SourceRows, begin: Int64Array, end: Int64Array) -> NDArray[np.bool_]:
+        """Return which cells of a part of their time say nothing more than columns that are there.
+
+        Else the begin of what is known would be smeared over a cell.
+        """
+        n_closed = np.concatenate([[0], np.cumsum(~self._is_open)])
+        is_part = rows.effort_s * 1e9 < WHOLE * rows.length_ns
+        found: NDArray[np.bool_] = is_part & (n_closed[end] > n_closed[begin])
+        return found
 
     def greatest(self) -> Int16Array:
         """Return the codes of the greatest levels, (width, values)."""

@@ -7,7 +7,7 @@ import pytest
 
 from spectrod.apps.web.history.answer import answer
 from spectrod.apps.web.history.budget import AbandonedError, Budget
-from spectrod.apps.web.history.columns import from_wire
+from spectrod.apps.web.history.columns import ColumnSums, SourceRows, TimeGrid, from_wire
 from spectrod.apps.web.history.recording_index import RecordingIndex
 from spectrod.apps.web.history.request import HistoryRequest, parse_request
 from spectrod.apps.web.history.row_ring import Ring
@@ -538,3 +538,21 @@ def test_more_values_than_an_answer_may_have_are_refused(tmp_path):
     request = replace(asked(0, 40.96, 1024, height=4096, f0_hz=0.0, f1_hz=24000.0), axis="linear")
     with pytest.raises(ConfigError, match=r"w=1024, h=4096: \d+ values a column: must be at most"):
         answered(request, tmp_path, ring)
+
+
+@pytest.mark.parametrize(("effort_s", "begin"), [(0.4, 16), (1.0, 10)])
+def test_a_cell_of_a_part_of_its_time_is_not_smeared_over_what_is_before_rows(effort_s, begin):
+    """Before the first row a cell counts where it has sound of all its time."""
+    columns = ColumnSums(TimeGrid(0, 10**8, 30), 1, with_mean=False)
+    for middle_s, length_s, efforts in (
+        (np.arange(1.65, 3.0, 0.1), 0.1, [0.1] * 14),
+        (np.array([0.5, 1.5]), 1.0, [1.0, effort_s]),
+    ):
+        columns.begin_source()
+        middle_ns = np.round(middle_s * 1e9).astype(np.int64)
+        greatest = np.full((len(efforts), 1), 7, np.int16)
+        length_ns = round(length_s * 1e9)
+        columns.add(SourceRows(middle_ns, length_ns, np.array(efforts), greatest, None))
+        columns.end_source(3 * 10**9)
+    known = np.flatnonzero(columns.greatest()[:, 0] == 7)
+    assert known.tolist() == [*range(10), *range(begin, 30)]
