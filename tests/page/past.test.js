@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { JoinedRows, seamOf } from "../../spectrod/apps/web/page/rows/past.js";
+import { JoinedRows, refilled, seamOf } from "../../spectrod/apps/web/page/rows/past.js";
 import { nearestIndex } from "../../spectrod/apps/web/page/rows/rowat.js";
 import { RowRing } from "../../spectrod/apps/web/page/rows/rows.js";
 import { description, row } from "./descriptions.js";
@@ -50,4 +50,65 @@ test("without live rows all of the past is there", () => {
 test("the row nearest to a time is found on both sides of the seam", () => {
   const joined = new JoinedRows(live(3), past(9.5, 8.5));
   for (let i = 0; i < joined.length; i += 1) assert.equal(nearestIndex(joined, joined.timeAt(i)), i);
+});
+
+const bins = (first, values) => [{ first, per_value: 1, values }];
+const ZOOMED = Object.freeze({ ...about, slices: bins(5, 1), statistic: "max" });
+const WHOLE = Object.freeze({ ...about, slices: bins(0, 1), statistic: "max" });
+
+/** Ten live rows of a zoom, with a gap before the sixth, then three of all frequencies. */
+function zoomedOut(zoomed = ZOOMED) {
+  const ring = new RowRing({ rows: 100, valuesMax: 1 });
+  for (let n = 0; n < 13; n += 1) {
+    ring.setDescription(n < 10 ? zoomed : WHOLE);
+    ring.push(row(Uint8Array.of(n + 1), { tMs: 10_005 + 10 * n, merged: 1, flags: n === 5 ? 1 : 0, gapSamples: n === 5 ? 24 : 0 }));
+  }
+  return ring;
+}
+
+/** Columns of 10 ms of the past, the newest first, from a time on. */
+const columns = (fromMs, toMs, slices = bins(0, 1)) => {
+  const of = Object.freeze({ bits: 16, fs: 1, row_s: 0.01, slices });
+  return Array.from({ length: (toMs - fromMs) / 10 }, (_, n) => row(Uint16Array.of(n), { tMs: toMs - 5 - 10 * n, merged: 1, description: of }));
+};
+
+test("the past takes the place of live rows that came at another zoom, with their gaps", () => {
+  const ring = zoomedOut();
+  assert.deepEqual([ring.alike, seamOf(ring, ring.alike)], [3, 10_100]);
+  const { past: found, since, seamMs } = refilled(ring, columns(9000, 10_200));
+  assert.deepEqual([since, seamMs], [10, 10_100]);
+  const joined = new JoinedRows(ring, found, since);
+  assert.equal(joined.length, 3 + 110);
+  for (let i = 1; i < joined.length; i += 1) assert.equal(joined.timeAt(i - 1) - joined.timeAt(i), 10);
+  assert.ok(Array.from({ length: joined.length }, (_, i) => joined.at(i)).every(({ description: { slices } }) => slices[0].first === 0));
+  const marked = found.filter(({ flags }) => flags !== 0);
+  assert.deepEqual(marked.map(({ tMs, flags, gapSamples }) => [tMs, flags, gapSamples]), [[10_055, 1, 24 / about.fs]]);
+  const [number, tMs] = [joined.total - 1 - 50, joined.timeAt(50)];
+  for (let n = 0; n < 40; n += 1) ring.push(row(Uint8Array.of(1), { tMs: 10_135 + 10 * n, merged: 1 }));
+  assert.equal(joined.timeAt(joined.total - 1 - number), tMs, "rows keep their numbers");
+});
+
+test("live rows of another zoom stay until the past has the values of this one, and where it does not know their time", () => {
+  const ring = zoomedOut();
+  const kept = { since: 0, seamMs: 10_000 };
+  const check = (given) => {
+    const { past: found, ...others } = refilled(ring, given);
+    assert.deepEqual(others, kept);
+    assert.ok(found.every(({ tMs }) => tMs < 10_000));
+  };
+  check([]);
+  check(columns(9000, 10_200, bins(5, 1)));
+  check(columns(9000, 10_050));
+  check([...columns(10_060, 10_200), ...columns(9000, 10_010)]);
+});
+
+test("rows are all alike where nothing has changed but the analysis, or the times of a description", () => {
+  for (const other of [{ ...ZOOMED, epoch: "other" }, { ...ZOOMED, bin_hz: 5 }, { ...WHOLE, row_s: 0.01 }]) {
+    const ring = zoomedOut(Object.freeze(other));
+    assert.equal(ring.alike, 13);
+    assert.equal(refilled(ring, columns(9000, 10_200)).since, 0);
+  }
+  const mean = zoomedOut(Object.freeze({ ...WHOLE, statistic: "mean" }));
+  assert.equal(mean.alike, 3);
+  assert.equal(refilled(null, []).seamMs, Infinity);
 });

@@ -5,7 +5,7 @@ import { concerns } from "../link/events.js";
 import { element, setAttribute, setText } from "../side/dom.js";
 import { PIXELS_MAX, pixelsWanted } from "../link/demand.js";
 import { columnFor } from "../rows/history.js";
-import { JoinedRows, seamOf } from "../rows/past.js";
+import { JoinedRows, refilled, seamOf } from "../rows/past.js";
 import { byPeriods } from "../rows/periods.js";
 import { MARKS } from "../plot/palette.js";
 import { chooseRenderer } from "../plot/renderer.js";
@@ -127,12 +127,15 @@ export class Strip {
   /** Put the past behind the live rows where the waterfall shows more than those; return whether it changed. */
   #join({ newestMs, spanMs, statistic, past }) {
     const { ring, info } = this.channel;
-    const seamMs = seamOf(ring);
+    // Rows that came at another zoom have other values: the past may have those of this one.
+    const alike = ring?.alike ?? 0;
+    const seamMs = seamOf(ring, alike);
+    const isRefilled = alike < (ring?.length ?? 0);
     const stepMs = columnFor(spanMs / this.#heightPx) * STEP_COLUMNS;
     const t0 = Math.floor((newestMs - spanMs) / stepMs) * stepMs;
     const t1 = Math.min(Math.ceil(newestMs / stepMs) * stepMs, seamMs);
     const about = past === null || t0 >= t1 ? null : this.#about(info, statistic);
-    const key = about === null ? "" : [t0, t1, stepMs, spanMs, ...Object.values({ ...about, topic: info.id }), past.version].join();
+    const key = about === null ? "" : [t0, t1, stepMs, spanMs, ...Object.values({ ...about, topic: info.id }), past.version, isRefilled].join();
     if (key === this.#joined && ring === this.#ring) return false;
     this.#joined = key;
     this.#ring = ring;
@@ -140,7 +143,8 @@ export class Strip {
     const msPerPx = spanMs / this.#heightPx;
     const rows = about === null ? [] : past.rows(this, about, { t0, t1, msPerPx }).rows;
     if (about === null) past?.forget(this);
-    this.#rows = new JoinedRows(ring, byPeriods(rows, statistic, seamMs));
+    const joined = refilled(ring, rows);
+    this.#rows = new JoinedRows(ring, byPeriods(joined.past, statistic, joined.seamMs), joined.since);
     this.#waterfall.rebuild(this.#rows);
     return true;
   }

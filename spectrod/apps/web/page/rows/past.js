@@ -1,5 +1,12 @@
 /** Rows of the past and live rows as one ring, for a waterfall. */
 
+import { hasSameValues } from "./rows.js";
+
+/** Share of the time of live rows that the past must have, to take their place. */
+const COVERED = 0.9;
+
+const lengthMs = ({ merged = 1, description }) => 1000 * merged * description.row_s;
+
 /**
  * Live rows, and behind them older ones; the interface of `RowRing` that waterfalls read.
  *
@@ -8,19 +15,26 @@
 export class JoinedRows {
   #live;
   #past;
+  #since;
 
   /**
    * @param {import("./rows.js").RowRing | null} live may grow meanwhile
    * @param {Array<object>} past rows with their descriptions, the newest first
+   * @param {number} since number of the oldest live row that counts, as `RowRing.total` does
    */
-  constructor(live, past) {
+  constructor(live, past, since = 0) {
     this.#live = live;
-    const seamMs = seamOf(live);
-    this.#past = past.filter(({ tMs, merged = 1, description }) => tMs + 500 * merged * description.row_s <= seamMs);
+    this.#since = since;
+    const seamMs = seamOf(live, this.#count);
+    this.#past = past.filter((row) => row.tMs + lengthMs(row) / 2 <= seamMs);
+  }
+
+  get #count() {
+    return this.#live === null ? 0 : Math.min(this.#live.length, this.#live.total - this.#since);
   }
 
   get length() {
-    return (this.#live?.length ?? 0) + this.#past.length;
+    return this.#count + this.#past.length;
   }
 
   /** As `RowRing.total`: grows with each live row. */
@@ -30,21 +44,61 @@ export class JoinedRows {
 
   /** @param {number} i 0 is the newest */
   at(i) {
-    const count = this.#live?.length ?? 0;
+    const count = this.#count;
     if (i < count) return this.#live.at(i);
     if (i < this.length) return this.#past[i - count];
     throw new RangeError(`row ${i}: there are ${this.length}`);
   }
 
   timeAt(i) {
-    const count = this.#live?.length ?? 0;
-    return i < count ? this.#live.timeAt(i) : this.at(i).tMs;
+    return i < this.#count ? this.#live.timeAt(i) : this.at(i).tMs;
   }
 }
 
-/** Return the time at which live rows begin [ms]; infinite without any. */
-export function seamOf(live) {
+/**
+ * Return the time at which live rows begin [ms]; infinite without any.
+ *
+ * @param {import("./rows.js").RowRing | null} live
+ * @param {number} count newest rows that count; of none it is the end of the newest
+ */
+export function seamOf(live, count = live?.length ?? 0) {
   if (live === null || live.length === 0) return Infinity;
-  const { tMs, merged, description } = live.at(live.length - 1);
-  return tMs - 500 * merged * description.row_s;
+  const row = live.at(Math.max(count, 1) - 1);
+  return row.tMs + ((count === 0 ? 1 : -1) * lengthMs(row)) / 2;
+}
+
+/**
+ * Join live rows and the past, which takes the place of live rows that came at another zoom, where it knows their time.
+ *
+ * @param {import("./rows.js").RowRing | null} live
+ * @param {Array<object>} past rows with their descriptions, the newest first
+ * @returns {{past: Array<object>, since: number, seamMs: number}} for `JoinedRows`; gaps and losses of live rows stay
+ */
+export function refilled(live, past) {
+  const alike = live?.alike ?? 0;
+  const [fromMs, toMs] = [seamOf(live), seamOf(live, alike)];
+  const asTheyCame = { past: past.filter(({ tMs }) => tMs < fromMs), since: 0, seamMs: fromMs };
+  if (live === null || alike === live.length) return asTheyCame;
+  const oldest = past.at(-1);
+  const shownMs = oldest === undefined ? Infinity : Math.max(fromMs, oldest.tMs - lengthMs(oldest) / 2);
+  const others = Array.from({ length: live.length - alike }, (_, n) => alike + n).filter((i) => live.timeAt(i) >= shownMs);
+  const sum = (rows) => rows.reduce((total, row) => total + lengthMs(row), 0);
+  const same = past.filter((row) => row.tMs >= shownMs && row.tMs < toMs && hasSameValues(row.description, live.description));
+  if (others.length === 0 || sum(same) < COVERED * sum(others.map((i) => live.at(i)))) return asTheyCame;
+  return { past: withMarks(past, others.map((i) => live.at(i))), since: live.total - alike, seamMs: toMs };
+}
+
+/** Rows of the past with the gaps and losses of live rows of their time, or before it. */
+function withMarks(past, rows) {
+  const found = [...past];
+  for (const { tMs, flags, missed, gapSamples, description } of rows) {
+    if (flags === 0 && missed === 0) continue;
+    const n = found.findLastIndex((row) => row.tMs + lengthMs(row) / 2 > tMs);
+    if (n < 0) continue;
+    const row = found[n];
+    // Of answers a sample is a second.
+    const gap = (gapSamples / description.fs) * (row.description.fs ?? 1);
+    found[n] = { ...row, flags: row.flags | flags, missed: row.missed + missed, gapSamples: row.gapSamples + gap };
+  }
+  return found;
 }

@@ -4,6 +4,19 @@
 
 import { rowLength } from "../plot/axis.js";
 
+const slicesText = new WeakMap();
+
+/** Whether rows of two descriptions have values of the same bins. */
+export function hasSameValues(a, b) {
+  const textOf = ({ slices }) => {
+    if (!slicesText.has(slices)) slicesText.set(slices, JSON.stringify(slices));
+    return slicesText.get(slices);
+  };
+  return a.slices === b.slices || textOf(a) === textOf(b);
+}
+
+const isSameAnalysis = (a, b) => ["epoch", "first_hz", "bin_hz", "n_bins", "unit"].every((name) => a[name] === b[name]);
+
 /**
  * The newest rows of a stream, each with the description that it was sent under.
  *
@@ -20,6 +33,8 @@ export class RowRing {
   #fields;
   #total = 0;
   #length = 0;
+  #alikeSince = 0;
+  #mixedUntil = 0;
 
   /**
    * @param {{rows: number, valuesMax: number}} size rows that are kept, and the most values of one;
@@ -63,8 +78,30 @@ export class RowRing {
       this.#bits = description.bits;
       this.clear();
     }
+    this.#noteChange(description);
     this.#description = description;
     this.#rowLength = length;
+  }
+
+  #noteChange(description) {
+    const before = this.#description;
+    if (before === null || before === description) return;
+    if (!isSameAnalysis(before, description)) this.#mixedUntil = this.#total;
+    if (!hasSameValues(before, description) || before.statistic !== description.statistic) this.#alikeSince = this.#total;
+  }
+
+  /** What rows from now on are; null before it was said. */
+  get description() {
+    return this.#description;
+  }
+
+  /**
+   * How many of the newest rows have values of the bins that the stream has now, as it had others at another zoom. All of
+   * them, while there are some of another analysis: the past is not known on their axis.
+   */
+  get alike() {
+    const isMixed = this.#total - this.#length < this.#mixedUntil;
+    return isMixed ? this.#length : Math.min(this.#length, this.#total - this.#alikeSince);
   }
 
   /** Forget all rows. */
