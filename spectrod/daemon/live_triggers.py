@@ -17,6 +17,7 @@ from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.lib.errors import ConfigError, SpectrodError
 from spectrod.lib.events import EventLog
 from spectrod.lib.names import find_product, name_channels
+from spectrod.lib.time_zones import span_text
 from spectrod.measure.triggers.trigger_config import TriggerConfig
 from spectrod.recording.triggers import EventFinder
 
@@ -128,11 +129,12 @@ class LiveTrigger:
         source = self._owner.source_name
         about = {"about": {"source": source, "event": f"trigger.{event.state}"}}
         _log.info(
-            "%s: trigger %s: %s: %s%s",
+            "%s: trigger %s: %s: %s, %s%s",
             source,
             event.name,
             event.state,
             event.text,
+            span_text(event.begin_utc_ns, event.end_utc_ns if event.state == "ended" else None),
             more,
             extra=about,
         )

@@ -82,6 +82,18 @@ def local_time(utc_ns: int, zone: dt.tzinfo) -> dt.datetime:
     return (_EPOCH + dt.timedelta(seconds=utc_ns // _NS_PER_S)).astimezone(zone)
 
 
+def utc_text(utc_ns: int) -> str:
+    """Format UTC [ns] with milliseconds, as ISO 8601: ``2026-11-23T02:49:24.920Z``."""
+    rest_ms = utc_ns % _NS_PER_S // 1_000_000
+    return f"{local_time(utc_ns, dt.UTC):%Y-%m-%dT%H:%M:%S}.{rest_ms:03d}Z"
+
+
+def span_text(begin_utc_ns: int, end_utc_ns: int | None) -> str:
+    """Format the begin of something [ns] and its end, None while it lasts."""
+    begin = utc_text(begin_utc_ns)
+    return f"since {begin}" if end_utc_ns is None else f"{begin} to {utc_text(end_utc_ns)}"
+
+
 def offset_s(utc_ns: int, zone: dt.tzinfo) -> int:
     """Return the offset of local time from UTC at a UTC [ns], positive in the east [s]."""
     offset = local_time(utc_ns, zone).utcoffset()

@@ -4,6 +4,7 @@ import { test } from "node:test";
 import {
   formatHertz,
   formatLevel,
+  formatSpan,
   formatTime,
   noteName,
   isoOfLocal,
@@ -109,6 +110,10 @@ test("a time is rounded as a whole and says its zone", () => {
   assert.equal(formatTime(NOON + 250.4, BERLIN, 3), "2026-11-23 13:00:00.250 GMT+1");
   assert.equal(formatTime(NOON + 250, "Asia/Kolkata", 1), "2026-11-23 17:30:00.3 GMT+5:30");
   assert.equal(formatTime(NaN), "no time");
+  assert.equal(formatSpan(NOON, NOON + 2090, BERLIN, 1), "2026-11-23 13:00:00.0 to 13:00:02.1 GMT+1");
+  assert.equal(formatSpan(NOON, NOON + 43_200_000), "2026-11-23 12:00:00 UTC to 2026-11-24 00:00:00 UTC");
+  assert.equal(formatSpan(NOON, NOON + 40, "UTC", 1), "2026-11-23 12:00:00.0 UTC");
+  assert.equal(formatSpan(NaN, NOON), "no time");
   assert.equal(formatTime(1e300), "no time");
 });
 

@@ -1,12 +1,12 @@
 """Text output of ``spectrod ctl``, from replies that are already printable. Pure."""
 
-import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import spectrod
 from spectrod.lib.errors import WireError
 from spectrod.lib.text import printable
+from spectrod.lib.time_zones import span_text, utc_text
 
 Json = Mapping[str, Any]
 
@@ -213,10 +213,19 @@ def _labels(labels: Json) -> str:
 
 
 def event_text(event: Json) -> str:
-    """Format an event as a line: time, kind, source, text, peer."""
+    """Format an event as a line: time, kind, source, text, times of a trigger's event, peer."""
     source = f"{event['source']}: " if event["source"] else ""
     who = f"  ({event['who']})" if event["who"] else ""
-    return f"{time_text(event['t_utc_ns'])}  {event['kind']}  {source}{event['text']}{who}"
+    times = _times_text(event.get("trigger"))  # older daemons do not send it
+    return f"{time_text(event['t_utc_ns'])}  {event['kind']}  {source}{event['text']}{times}{who}"
+
+
+def _times_text(trigger: Json | None) -> str:
+    """Format the times of the sound, where the event's is that of its report."""
+    if trigger is None:
+        return ""
+    begin_ns, end_ns = _checked_ns(trigger["begin_utc_ns"]), _checked_ns(trigger["end_utc_ns"])
+    return f", {span_text(begin_ns, end_ns if trigger['state'] == 'ended' else None)}"
 
 
 def time_text(t_utc_ns: int) -> str:
@@ -227,11 +236,13 @@ def time_text(t_utc_ns: int) -> str:
     WireError
         If it is not a 64-bit integer, like every time from a daemon.
     """
+    return utc_text(_checked_ns(t_utc_ns))
+
+
+def _checked_ns(t_utc_ns: Any) -> int:
     if not (isinstance(t_utc_ns, int) and abs(t_utc_ns) < 1 << 63):
         raise WireError(f"t_utc_ns={t_utc_ns!r}: must be an integer of 64 bits")
-    seconds, rest_ms = divmod(t_utc_ns // 1_000_000, 1000)
-    when = dt.datetime.fromtimestamp(seconds, dt.UTC)
-    return f"{when:%Y-%m-%dT%H:%M:%S}.{rest_ms:03d}Z"
+    return t_utc_ns
 
 
 def duration_text(seconds: float) -> str:

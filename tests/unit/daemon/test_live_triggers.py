@@ -9,6 +9,8 @@ from spectrod.daemon.live_triggers import LiveTrigger, LiveTriggers
 from spectrod.lib.events import EventLog
 from spectrod.measure.triggers.trigger import TriggerEvent
 
+S = 10**9
+
 
 class Script:
     """A trigger whose every batch begins or ends an event in turn."""
@@ -75,11 +77,16 @@ def test_the_log_has_an_end_for_each_begin(clock, tmp_path, caplog):
     owner = LiveTriggers(EventLog(lambda: None), tmp_path)
     live = LiveTrigger(Script(), ["0"], None, owner)
     for state, step_s in [("begun", 1), ("ended", 1)] * 2 + [("begun", 9), ("ended", 1)] * 2:
-        live._log(SimpleNamespace(name="hum", state=state, text="x"))
+        live._log(SimpleNamespace(name="hum", state=state, text="x", begin_utc_ns=0, end_utc_ns=S))
         clock.s += step_s
     states = [record.about["event"] for record in caplog.records]
     assert states == ["trigger.begun", "trigger.ended"] * 2
-    assert "; 2 more since the last such line" in caplog.records[2].getMessage()
+    begin, end = "1970-01-01T00:00:00.000Z", "1970-01-01T00:00:01.000Z"
+    more = "; 2 more since the last such line"
+    assert [record.getMessage() for record in caplog.records[1:3]] == [
+        f": trigger hum: ended: x, {begin} to {end}",
+        f": trigger hum: begun: x, since {begin}{more}",
+    ]
 
 
 def test_the_status_counts_events_that_the_hold_off_left_out(clock, tmp_path):

@@ -228,6 +228,11 @@ def test_events_and_messages_are_a_line_each():
     assert ctl_text.event_text(event | {"source": "", "who": ""}) == f"{at}  control.set  x: 1 -> 2"
     reported = ctl_text.event_text(event | {"source": "roof", "who": "ann"})
     assert reported == f"{at}  control.set  roof: x: 1 -> 2  (ann)"
+    facts = {"begin_utc_ns": event["t_utc_ns"], "end_utc_ns": event["t_utc_ns"] + 2 * 10**9}
+    for state, times in ("begun", f"since {at}"), ("ended", f"{at} to 2026-01-01T00:00:02.123Z"):
+        of_trigger = {"source": "roof", "who": "", "trigger": facts | {"state": state}}
+        reported = ctl_text.event_text(event | of_trigger)
+        assert reported == f"{at}  control.set  roof: x: 1 -> 2, {times}"
     header = SpectrumHeader(
         seq=7, epoch=1, t_utc_ns=event["t_utc_ns"], t_mono_ns=0, sample_index=0, fs=48000.0,
         win_length=64, nfft=64, hop=32, window="hann", enbw_hz=1125.0, shape=(33,), unit="dBFS",

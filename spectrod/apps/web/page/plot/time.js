@@ -212,6 +212,16 @@ export function formatTime(tMs, zone = "UTC", decimals = 0) {
   return `${date} ${time.slice(0, end)} ${zoneName(rounded, zone)}`;
 }
 
+/** Return a begin and an end as a text: `2026-11-23 07:13:16.3 to 07:13:19.0 CET`; one time where they do not differ. */
+export function formatSpan(t0, t1, zone = "UTC", decimals = 0) {
+  const [begin, end] = [t0, t1].map((tMs) => formatTime(tMs, zone, decimals));
+  const [date, time, name] = begin.split(" ");
+  if (begin === end || name === undefined) return begin;
+  const [endDate, endTime, endName] = end.split(" ");
+  const isShort = date === endDate && name === endName;
+  return isShort ? `${date} ${time} to ${endTime} ${name}` : `${begin} to ${end}`;
+}
+
 /** Decimals of the second that tell places of a time axis of some seconds apart. */
 export const decimalsOf = (spanSeconds) => (spanSeconds <= 120 ? 3 : spanSeconds <= 3600 ? 1 : 0);
 

@@ -1,7 +1,7 @@
 /** The list of events: all that is kept, filtered by kind, by what they are about, and by words; one click goes to one. */
 
 import { aboutText, filtered, ORDERS, ordered } from "../link/events.js";
-import { formatTime } from "../plot/time.js";
+import { formatSpan, formatTime } from "../plot/time.js";
 import { element, setAttribute, setText } from "./dom.js";
 
 /** Rows of the list: of more, filters find the rest. */
@@ -14,7 +14,7 @@ export function newsText(news, total, zone) {
   const mark = news.at(-1);
   if (mark === undefined) return "";
   const newest = `${mark.kind}, ${aboutText(mark)}: ${mark.text}`;
-  return `${total === 1 ? "Event" : `${total} events so far, the newest`} at ${formatTime(mark.t0, zone).slice(11, 19)}: ${newest}`;
+  return `${total === 1 ? "Event" : `${total} events so far, the newest`} at ${formatTime(mark.t1, zone).slice(11, 19)}: ${newest}`;
 }
 
 /** The list in the page. */
@@ -77,7 +77,7 @@ export class EventList {
       const row = this.#rows.get(mark) ?? this.#makeRow(mark);
       if (this.#body.rows[k] !== row) this.#body.insertBefore(row, this.#body.rows[k] ?? null);
       const button = row.querySelector("button");
-      setText(button, formatTime(mark.t0, zone, 1));
+      setText(button, formatSpan(mark.t0, mark.t1, zone, 1));
       setAttribute(button, "aria-pressed", String(selected.includes(mark)));
     });
   }
