@@ -16,6 +16,7 @@ from spectrod.analysis.engine_pool import KeptEngines
 from spectrod.analysis.live_engine import LiveEngine
 from spectrod.analysis.numpy_engine import NumpyEngine, numpy_duration_s
 from spectrod.cli.absence import STILL_ABSENT, Absence
+from spectrod.cli.calibration_dates import warn_of_validity
 from spectrod.cli.csv_size import large_csv_hint
 from spectrod.cli.data_options import data_options
 from spectrod.cli.interrupts import interrupts_held
@@ -127,6 +128,7 @@ def record_samples(
             notes.append(large_csv_hint(data, found.file_samples(source.fs, span.n_samples)))
         for text in dict.fromkeys(filter(None, notes)):
             _log.warning("%s", text)
+        warn_of_validity(args.source, source, span, data.calibration, has_utc=not is_undated)
         names = look.names(data.n_signals)
         site = settings.source.site
         described = describe(data, source.name, names, site.attributes)

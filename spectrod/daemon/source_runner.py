@@ -27,6 +27,7 @@ from spectrod.daemon.metered_source import MeteredSource
 from spectrod.daemon.pipeline import Pipeline
 from spectrod.daemon.publisher.interval_encoder import IntervalEncoder
 from spectrod.daemon.publisher.publisher import Publisher
+from spectrod.daemon.validity_watch import ValidityWatch
 from spectrod.dsp.notes import bands_blurred, bands_left_out, frames_leave_out, rows_leave_out
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.lib.backoff import Backoff
@@ -454,6 +455,8 @@ class SourceRunner:
                 note=self._note,
                 pool=self._pool_of(source),
             )
+            if any(one and one.validity.is_stated for spec in specs for one in spec.calibration):
+                pipeline.attach(ValidityWatch(source.name), wants=False)
             self._meters = self._open_meters(self.table, source)
             self._tap(pipeline, self._meters)
             self.triggers.run(pipeline, triggers)

@@ -3,14 +3,15 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, get_type_hints, runtime_checkable
+from typing import Annotated, Any, Protocol, get_type_hints, runtime_checkable
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.dsp.blocks import Block
-from spectrod.dsp.calibration import ChannelCalibration, parse_reference
+from spectrod.dsp.calibration import ChannelCalibration, Validity, parse_reference
+from spectrod.dsp.calibration.validity import VALIDITY_NS_MAX
 from spectrod.dsp.spectrum import SPEC_DEFAULTS, SPEC_FIELDS, SpectrumSpec
 from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.dsp.windows import CUSTOM, unknown_window
@@ -89,6 +90,9 @@ _CALIBRATION = "calibration"
 """Calibration of each signal: its unit and identity. The response itself is not stored."""
 
 
+_ValidNs = Annotated[int, msgspec.Meta(ge=0, le=VALIDITY_NS_MAX)]
+
+
 class _StoredCalibration(msgspec.Struct, frozen=True, omit_defaults=True):
     """The fields of the calibration of a signal in a file."""
 
@@ -98,12 +102,22 @@ class _StoredCalibration(msgspec.Struct, frozen=True, omit_defaults=True):
     """None if it is not known, of messages."""
     response_hz: tuple[float, float] | None = None
     uncertainty_db: float | None = None
+    valid_from_utc_ns: _ValidNs | None = None
+    valid_until_utc_ns: _ValidNs | None = None
 
     @classmethod
     def of(cls, one: ChannelCalibration) -> "_StoredCalibration":
         """Return what is stored of a calibration."""
         level_db = None if math.isnan(one.full_scale_db) else one.full_scale_db
-        return cls(one.reference.name, one.cal_id, level_db, one.response_hz, one.uncertainty_db)
+        return cls(
+            one.reference.name,
+            one.cal_id,
+            level_db,
+            one.response_hz,
+            one.uncertainty_db,
+            one.validity.from_utc_ns,
+            one.validity.until_utc_ns,
+        )
 
     def calibration(self) -> ChannelCalibration:
         """Return the calibration; raises ConfigError if its reference is not known."""
@@ -114,6 +128,7 @@ class _StoredCalibration(msgspec.Struct, frozen=True, omit_defaults=True):
             self.cal_id,
             self.response_hz,
             self.uncertainty_db,
+            Validity(self.valid_from_utc_ns, self.valid_until_utc_ns),
         )
 
 

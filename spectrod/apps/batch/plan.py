@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from spectrod.apps.batch.job import UNIT_NS, Job, UnitLength, digest
-from spectrod.dsp.blocks import SampleFormat
+from spectrod.dsp.blocks import SampleFormat, duration_ns
 from spectrod.dsp.spectrum_rules import CHANNELS_MAX
 from spectrod.dsp.units import NS_PER_S
 from spectrod.formats.whole_files import whole_file
@@ -132,6 +132,12 @@ class Unit(Struct, frozen=True, tag_field="record", tag="unit", kw_only=True):
     def key(self) -> str:
         """``DEPLOYMENT/NAME``, different for all units of a job."""
         return f"{self.deployment}/{self.name}"
+
+    @property
+    def end_utc_ns(self) -> int:
+        """UTC after its last sample [ns]."""
+        past = max((one.index + one.end - one.first for one in self.pieces), default=0)
+        return self.start_utc_ns + duration_ns(past, self.fs)
 
     @property
     def sound_s(self) -> float:

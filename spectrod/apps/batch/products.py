@@ -16,6 +16,7 @@ from spectrod.apps.batch.tables import METERS, EventsWriter, MeasuredTable
 from spectrod.apps.batch.unit_settings import UnitSettings
 from spectrod.config.config import AnalysisConfig
 from spectrod.dsp.blocks import Block
+from spectrod.dsp.calibration import outside_validity
 from spectrod.dsp.sample_layout import SampleLayout
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.spectrum_batch import SpectrumBatch
@@ -96,7 +97,9 @@ class UnitProducts:
         self._settings, self._folder, self._format = settings, folder, layout.sample_format
         self._rows: dict[ProductName, Writer[SpectrumBatch]] = {}
         self._of_samples: dict[ProductName, Writer[Block]] = {}
-        self.problems: list[str] = []
+        unit = settings.unit
+        outside = outside_validity(settings.calibrations, unit.start_utc_ns, unit.end_utc_ns)
+        self.problems: list[str] = [outside] if outside else []
         self._stream: FrameStream | None = None
         self._checks: MinuteChecks | None = None
         if {"millidecade", "flags"} & {*settings.job.products}:

@@ -92,7 +92,10 @@ def compute_unit(job: Job, unit: Unit, *, device: str = "", n_decoders: int = 0)
 
 
 def _digest(settings: UnitSettings) -> str:
-    cal_id = ",".join(one.cal_id if one else "" for one in settings.calibrations)
+    cal_id = ",".join(
+        " ".join([one.cal_id, *one.validity.attributes.values()]) if one else ""
+        for one in settings.calibrations
+    )
     return settings.unit.digest(settings.job, cal_id)
 
 

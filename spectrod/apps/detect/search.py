@@ -19,6 +19,7 @@ from spectrod.apps.detect.event_outputs import EventOutputs, SourceOutputs
 from spectrod.apps.detect.frames import analysis_of
 from spectrod.apps.detect.row_parts import RowPart, cut_rows
 from spectrod.cli import options
+from spectrod.cli.calibration_dates import warn_of_validity
 from spectrod.cli.progress import ProgressBar
 from spectrod.cli.sample_range import sample_range
 from spectrod.cli.times import parse_utc_ns, zone_of_times
@@ -128,6 +129,9 @@ class EventSearch:
             iq=source.is_iq,
             center_frequency_hz=source.center_frequency_hz,
             calibration=self._settings.source.calibrations(n_signals),
+        )
+        warn_of_validity(
+            args.source, source, self._span, self._spec.calibration, has_utc=self._has_utc
         )
         self._finder = LookAhead(Trigger(trigger, self._spec, self._channels, mask))
         self._jobs = jobs

@@ -131,6 +131,8 @@ def _put(own: dict[str, Any], result: Calibrated) -> None:
     for way, belonging in WAYS.items():
         for key in (way, *belonging):
             own.pop(key, None)
+    for key in ("valid_from", "valid_until"):  # of the calibration before
+        own.pop(key, None)
     own |= {
         "reference": result.reference,
         "level_db": result.level_db,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import msgspec
 
 from spectrod.cli import options
+from spectrod.cli.calibration_dates import warn_of_validity
 from spectrod.cli.sample_range import SampleRange, sample_range
 from spectrod.cli.times import parse_utc_ns, zone_of_times
 from spectrod.config import config
@@ -154,14 +155,17 @@ def open_measured(args: argparse.Namespace, *, is_mean: bool = False) -> Measure
     if isinstance(source, SelectableSource):
         source.start_at(span.first)
     n_signals = source.channels // 2 if source.is_iq else source.channels
+    calibrations = settings.source.calibrations(n_signals) or (None,) * n_signals
+    # Samples of a pipe or a test signal have the present time.
+    has_utc = source.n_samples is None or source.start_utc_ns is not None
+    warn_of_validity(args.source, source, span, calibrations, has_utc=has_utc)
     return MeasuredSource(
         args.source,
         source,
         span,
         name_channels(settings.source.channel_names, n_signals),
-        settings.source.calibrations(n_signals) or (None,) * n_signals,
-        # Samples of a pipe or a test signal have the present time.
-        source.n_samples is None or source.start_utc_ns is not None,
+        calibrations,
+        has_utc,
         settings.source.files_zone,
     )
 

@@ -14,6 +14,7 @@ from spectrod.dsp.calibration.file import (
 )
 from spectrod.dsp.calibration.level_reference import SPL_UNIT, Reference, parse_reference
 from spectrod.dsp.calibration.response import Response
+from spectrod.dsp.calibration.validity import Validity, common_validity, outside_validity
 
 __all__ = [
     "SPL_UNIT",
@@ -22,8 +23,11 @@ __all__ = [
     "ChannelCalibration",
     "Reference",
     "Response",
+    "Validity",
     "calibration_of",
     "common_text",
+    "common_validity",
     "load_calibration",
+    "outside_validity",
     "parse_reference",
 ]

@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from spectrod.dsp.calibration.level_reference import Reference
 from spectrod.dsp.calibration.response import Response
+from spectrod.dsp.calibration.validity import ALWAYS, Validity
 
 FULL_SCALE_DB_MIN, FULL_SCALE_DB_MAX = -200.0, 300.0
 """Bounds on the level of digital full scale [dB re the reference]."""
@@ -32,6 +33,8 @@ class ChannelCalibration:
         Lowest and highest frequency at which the response is known [Hz]; None without a response.
     uncertainty_db : float, optional
         Expanded uncertainty of the sensitivity, k = 2 [dB].
+    validity : Validity
+        When it holds; always, by default.
     """
 
     reference: Reference
@@ -40,6 +43,7 @@ class ChannelCalibration:
     cal_id: str = ""
     response_hz: tuple[float, float] | None = None
     uncertainty_db: float | None = None
+    validity: Validity = ALWAYS
 
     @property
     def unit(self) -> str:

@@ -24,6 +24,7 @@ from spectrod.dsp.calibration.level_reference import Reference, parse_reference
 from spectrod.dsp.calibration.response import FREQUENCY_MAX_HZ, Response, make_response
 from spectrod.dsp.calibration.response_text import parse_response
 from spectrod.dsp.calibration.sensitivity import parse_sensitivity
+from spectrod.dsp.calibration.validity import parse_validity
 from spectrod.lib.errors import ConfigError
 from spectrod.lib.regular_files import read_regular
 from spectrod.lib.text import printable, reason_of
@@ -87,6 +88,9 @@ class ChannelTable(Struct, frozen=True, forbid_unknown_fields=True):
     date: dt.date | None = None
     uncertainty_db: Annotated[float, Meta(ge=0, le=100)] | None = None
     notes: Annotated[str, Meta(max_length=2000)] = ""
+    valid_from: Any = None
+    valid_until: Any = None
+    """Dates of UTC, both included, or times with a zone; see ``parse_validity``."""
 
     def is_stated(self) -> bool:
         """Whether it states a level of full scale at all."""
@@ -114,6 +118,7 @@ class ChannelTable(Struct, frozen=True, forbid_unknown_fields=True):
             identity(self.serial, reference, level_db, response),
             None if response is None else response.range_hz,
             self.uncertainty_db,
+            parse_validity(self.valid_from, self.valid_until),
         )
 
     def _full_scale_level_db(self, reference: Reference) -> float:

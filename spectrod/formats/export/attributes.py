@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from spectrod.dsp.calibration import common_validity
 from spectrod.dsp.spectrum import SPEC_FIELDS, SpectrumSpec, chosen
 from spectrod.dsp.units import NS_PER_S
 from spectrod.dsp.value_names import long_name
@@ -124,11 +125,11 @@ def encode_engines(engines: list[str]) -> str:
 
 
 def _calibration(spec: SpectrumSpec) -> dict[str, Any]:
-    """Return where the frequency response is known, and the uncertainty of the sensitivity."""
+    """Return where the response is known, the uncertainty of the sensitivity, and its dates."""
     found = [one for one in spec.calibration if one]
     ranges = [one.response_hz for one in found if one.response_hz]
     uncertainties = [one.uncertainty_db for one in found if one.uncertainty_db is not None]
-    about: dict[str, Any] = {}
+    about: dict[str, Any] = {**common_validity(found).attributes}
     if ranges:  # of all channels: the part that all tables cover
         about["calibration_response_min_hz"] = max(low for low, _ in ranges)
         about["calibration_response_max_hz"] = min(high for _, high in ranges)

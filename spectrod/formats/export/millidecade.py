@@ -28,6 +28,7 @@ from spectrod.formats.export.netcdf import NetcdfStore, need_netcdf
 from spectrod.formats.export.quality import (
     NOT_EVALUATED,
     QUALITY,
+    QUESTIONABLE,
     quality_of_bands,
     sensitivity_attributes,
     sensitivity_of,
@@ -259,11 +260,16 @@ class MillidecadeWriter(WholeFile):
     def _quality(self, signal: int) -> NDArray[np.int8]:
         bands, spec = self._means.bands, self._description.spec
         flags = np.full((MINUTES_PER_DAY, len(bands)), NOT_EVALUATED, np.int8)
+        calibration = self._calibration(signal)
         for number, found in self._conditions().items():
-            flags[number] = quality_of_bands(
-                int(found[signal]), bands, spec.delta_f, self._calibration(signal)
-            )
+            flags[number] = quality_of_bands(int(found[signal]), bands, spec.delta_f, calibration)
+            if calibration is not None and not calibration.validity.covers(*self._span_ns(number)):
+                flags[number] = np.maximum(flags[number], np.int8(QUESTIONABLE))
         return flags
+
+    def _span_ns(self, number: int) -> tuple[int, int]:
+        begin_ns = self._day * _DAY_NS + number * MINUTE_NS
+        return begin_ns, begin_ns + MINUTE_NS
 
     def _conditions(self) -> dict[int, UInt8Array]:
         """Return the conditions of each minute with rows of the present day."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import spectrod
-from spectrod.dsp.calibration import ChannelCalibration
+from spectrod.dsp.calibration import ChannelCalibration, common_validity
 from spectrod.dsp.units import Float64Array
 from spectrod.formats.export.layout import plain
 from spectrod.lib.time_zones import find_zone
@@ -134,6 +134,7 @@ class MeasurementDescription:
         if ranges:  # of all channels: the part that all tables cover
             found["calibration_response_min_hz"] = max(low for low, _ in ranges)
             found["calibration_response_max_hz"] = min(high for _, high in ranges)
+        found |= common_validity(self.calibrations).attributes
         found |= self.extra
         if self.time_zone:
             found["time_zone"] = self.time_zone

@@ -8,7 +8,7 @@ from typing import BinaryIO, Final
 import msgspec
 import numpy as np
 
-from spectrod.dsp.calibration import ChannelCalibration
+from spectrod.dsp.calibration import ChannelCalibration, Validity
 from spectrod.dsp.calibration.level_reference import Reference
 from spectrod.dsp.units import NS_PER_S
 from spectrod.formats.values.measurement_description import FLAGS, MeasurementDescription
@@ -47,10 +47,15 @@ class _Calibration(msgspec.Struct, frozen=True):
     unit: str
     cal_id: str
     response_hz: tuple[float, float] | None
+    valid_from_utc_ns: int | None = None
+    valid_until_utc_ns: int | None = None
 
     def restore(self) -> ChannelCalibration:
         reference = Reference(self.value, self.unit)
-        return ChannelCalibration(reference, 0.0, None, self.cal_id, self.response_hz)
+        validity = Validity(self.valid_from_utc_ns, self.valid_until_utc_ns)
+        return ChannelCalibration(
+            reference, 0.0, None, self.cal_id, self.response_hz, validity=validity
+        )
 
 
 class _Band(msgspec.Struct, frozen=True):
@@ -116,8 +121,14 @@ def _calibration(calibration: ChannelCalibration | None) -> _Calibration | None:
     if calibration is None:
         return None
     reference = calibration.reference
-    response_hz = calibration.response_hz
-    return _Calibration(reference.value, reference.unit, calibration.cal_id, response_hz)
+    return _Calibration(
+        reference.value,
+        reference.unit,
+        calibration.cal_id,
+        calibration.response_hz,
+        calibration.validity.from_utc_ns,
+        calibration.validity.until_utc_ns,
+    )
 
 
 class RowLog:

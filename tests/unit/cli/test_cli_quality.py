@@ -21,7 +21,7 @@ def flags_of(path):
 
 
 def ran(*arguments):
-    assert main([*map(str, arguments), "--log-level", "error"]) == 0
+    assert main([*map(str, arguments), "--log-level", "warning"]) == 0
 
 
 @pytest.fixture
@@ -74,3 +74,56 @@ def test_files_of_record_have_the_site_of_the_source(tmp_path, monkeypatch):
     with h5netcdf.File(tmp_path / "day_20260501.nc", "r") as file:
         assert float(file["latitude"][()]) == file.attrs["geospatial_lat_max"] == 54.5
         assert (file.attrs["featureType"], file.attrs["platform"]) == ("timeSeries", "ship")
+
+
+DATED = """reference = "1 uPa"
+full_scale_db = 170
+full_scale = "rms"
+valid_from = 2026-05-01T23:52:00Z
+valid_until = 2026-05-31
+"""
+
+
+def warned(capsys, text):
+    """Return the lines of the log with a text."""
+    return [line for line in capsys.readouterr().err.splitlines() if text in line]
+
+
+def test_samples_beyond_a_calibration_are_a_warning_and_questionable(tmp_path, capsys):
+    """One line says dates and samples; the flags of these minutes are 3, in segments too."""
+    path = write(tmp_path / "card", sound(240 * FS))
+    calibration = tmp_path / "mic.toml"
+    calibration.write_text(DATED)
+    rows = tmp_path / "rows.spd"
+    ran("record", path, "--calibration", calibration, "--profile", "millidecade",
+        "-o", tmp_path / "day.nc", "-o", rows)  # fmt: skip
+    (line,) = warned(capsys, "is valid")
+    assert "valid from 2026-05-01T23:52:00Z until 2026-06-01T00:00:00Z, and samples are" in line
+    assert flags_of(tmp_path / "day_20260501.nc")[:, 9].tolist() == [3, 3, 1, 1]
+    ran("convert", rows, tmp_path / "again.nc", "--profile", "millidecade")
+    assert flags_of(tmp_path / "again_20260501.nc")[:, 9].tolist() == [3, 3, 1, 1]
+
+
+@pytest.mark.parametrize("command", ["levels", "record"])
+def test_samples_without_a_time_are_said_to_be_so(tmp_path, capsys, command):
+    """Without a start time nobody knows whether a calibration holds."""
+    path = write(tmp_path / "card", sound(4 * FS)).rename(tmp_path / "x.wav")
+    calibration = tmp_path / "mic.toml"
+    calibration.write_text(DATED)
+    more = ("-o", tmp_path / "x.spd") if command == "record" else ("-o", tmp_path / "x.csv")
+    assert main([command, str(path), "--calibration", str(calibration), *map(str, more)]) == 0
+    (line,) = warned(capsys, "its calibration")
+    assert line.endswith("until 2026-06-01T00:00:00Z, holds")
+
+
+def test_levels_beyond_a_calibration_have_its_dates(tmp_path, capsys):
+    """A table of levels has both dates, and the log the line."""
+    path = write(tmp_path / "card", sound(4 * FS))
+    calibration = tmp_path / "mic.toml"
+    calibration.write_text(DATED)
+    table = tmp_path / "x.nc"
+    ran("levels", path, "--interval", "1", "--calibration", calibration, "-o", table)
+    assert len(warned(capsys, "is valid")) == 1
+    with h5netcdf.File(table, "r") as file:
+        assert file.attrs["calibration_valid_from"] == "2026-05-01T23:52:00Z"
+        assert file.attrs["calibration_valid_until"] == "2026-06-01T00:00:00Z"

@@ -140,6 +140,23 @@ def test_reference_names_are_read_back(name) -> None:
         ('reference = "20 uPa"\nlevel_db = 94', "reads_dbfs: is missing"),
         (MIC + "gain = 3", "unknown field `gain`"),
         (MIC + 'serial = "a b"', "serial: Expected"),
+        (
+            MIC + 'valid_from = "2026"',
+            "valid_from='2026': must be a date, of UTC, or a time with a",
+        ),
+        (MIC + "valid_from = 1e99", r"valid_from='1e\+99': must be a date"),
+        (MIC + "valid_until = 12:00:00", "valid_until='12:00:00': must be a date"),
+        (MIC + "valid_until = 2026-05-01T12:00:00", "'2026-05-01 12:00:00': must be a date"),
+        (MIC + "valid_from = 1969-12-31", "valid_from=1969-12-31: must be from 1970 to 2199"),
+        (MIC + "valid_until = 9999-12-31", "valid_until=9999-12-31: must be from 1970 to 2199"),
+        (
+            MIC + "valid_from = 2026-05-02\nvalid_until = 2026-05-01",
+            "valid_until=2026-05-01: must be after valid_from=2026-05-02",
+        ),
+        (
+            MIC + "[channels.0]\nvalid_from = 3",
+            r"channels.0: valid_from='3': must be a date",
+        ),
         (MIC + "reference", "is no TOML"),
         ("level_db = " + "9" * 5000, "is no TOML"),
         (MIC + "channels = 3", r"channels: must be tables \[channels.NAME\]"),

@@ -5,7 +5,7 @@ import h5netcdf
 import numpy as np
 import pytest
 
-from spectrod.dsp.calibration import ChannelCalibration, Response, parse_reference
+from spectrod.dsp.calibration import ChannelCalibration, Response, Validity, parse_reference
 from spectrod.dsp.conditions import Condition
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.spectrum_batch import SpectrumBatch
@@ -389,6 +389,17 @@ def test_sensitivity_is_that_of_the_chain(tmp_path):
         at = np.flatnonzero(other["frequency"] == hz)
         np.testing.assert_allclose(other["sensitivity"][at], level, atol=1e-4)
     np.testing.assert_array_equal(np.flatnonzero(other["quality_flag"][0] == 2), np.arange(10))
+
+
+def test_minutes_beyond_a_calibration_are_questionable(tmp_path):
+    """A minute that is not all within the dates is 3, and the file has both of them."""
+    end_ns = MIDNIGHT_NS + 90 * SECOND_NS
+    dated = replace(calibrated(), validity=Validity(MIDNIGHT_NS, end_ns))
+    (arrays,) = day_of(tmp_path, [0], calibration=(dated,))
+    assert (arrays["quality_flag"][:3, 7] == [1, 3, 2]).all()
+    _, about = day_file(tmp_path / "q_20241004.nc")
+    assert about["calibration_valid_from"] == "2024-10-04T00:00:00Z"
+    assert about["calibration_valid_until"] == "2024-10-04T00:01:30Z"
 
 
 def test_quality_has_the_attributes_of_the_archive(tmp_path):

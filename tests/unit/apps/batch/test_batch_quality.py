@@ -80,6 +80,28 @@ def test_channels_have_flags_of_their_own(tmp_path):
     assert found == [1, 3]
 
 
+def test_a_unit_beyond_its_calibration_says_so(tmp_path):
+    """The record has the line, the minutes are questionable, and other dates are another result."""
+    write(tmp_path / "card", sound(120 * FS))
+    calibration = tmp_path / "mic.toml"
+    text = 'reference = "1 uPa"\nfull_scale_db = 170\nfull_scale = "rms"\n'
+    digests = []
+    for dates in ("", "valid_until = 2026-04-30\n", "valid_until = 2026-05-01\n"):
+        calibration.write_text(text + dates)
+        settings = {"products": ("millidecade",), "calibration": str(calibration)}
+        job = job_of(tmp_path, tmp_path / "card", **settings)
+        record = compute_unit(job, plan_job(job).units[0])
+        digests.append(record.digest)
+        with h5netcdf.File(tmp_path / "results" / record.outputs[0].path, "r") as file:
+            flag = int(file["quality_flag"][1430, 9])
+        is_late = "04-30" in dates
+        assert flag == (3 if is_late else 1)
+        assert (
+            any("is valid until 2026-05-01T00:00:00Z" in one for one in record.problems) == is_late
+        )
+    assert len(set(digests)) == 3
+
+
 def test_a_site_is_a_point_of_a_time_series(tmp_path):
     """Files have the place as attributes and coordinates; after a move they are computed again."""
     write(tmp_path / "card", sound(60 * FS))
