@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from spectrod.apps.batch.folder_output import FolderOutput
 from spectrod.apps.batch.job import Deployment, Job
 from spectrod.apps.batch.merged import write_merged
 from spectrod.apps.batch.plan import Unit
@@ -73,7 +74,7 @@ def compute(job, units):
             deployment="north", unit=unit.name, digest=unit_digest(job, unit), state="done",
             begin_utc_ns=unit.begin_utc_ns, fs=FS, outputs=(output,),
         )  # fmt: skip
-        write_record(Path(job.output), unit, record)
+        write_record(FolderOutput(Path(job.output)), unit, record)
 
 
 def peak_bytes():

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from spectrod.apps.batch.folder_output import FolderOutput
 from spectrod.apps.batch.job_file import read_job
 from spectrod.apps.batch.plan import read_plan
 from spectrod.apps.batch.results import read_record
@@ -148,7 +149,7 @@ def check_records(path):
     """Check that every record is of complete files."""
     job = read_job(path)
     for unit in read_plan(Path(job.output) / "plan.jsonl", job).units:
-        record = read_record(Path(job.output), unit)
+        record = read_record(FolderOutput(Path(job.output)), unit)
         if record is not None and record.is_computed:
             assert list(file_problems(job, record)) == []
 

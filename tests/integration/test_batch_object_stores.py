@@ -1,29 +1,40 @@
-"""Inputs of ``spectrod batch`` from stores of S3's and of Google's protocol on this machine."""
+"""Inputs and results of ``spectrod batch`` in stores of S3's and of Google's protocol."""
 
 import json
+import multiprocessing
+import multiprocessing.util
 import os
+import random
+import signal
 import sys
+import tempfile
+import threading
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
+import msgspec
 import pytest
 
 pytest.importorskip("s3fs")
 pytest.importorskip("gcsfs")
 
+from spectrod.apps.batch.output import output_of
 from spectrod.apps.batch.planner import plan_job
+from spectrod.apps.batch.results import parse_record, record_name
+from spectrod.apps.batch.run import statuses_of
 from spectrod.apps.batch.unit import compute_unit
 from spectrod.cli import main
-from spectrod.lib.errors import InputError, UnavailableError
-from spectrod.source.store import objects, store_listing, stores
+from spectrod.lib.errors import InputError, StorageError, UnavailableError
+from spectrod.source.store import objects, store_listing, stores, uploads
 from spectrod.source.store.remote_file import RemoteFile
 from spectrod.source.store.store_listing import list_urls
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "archives"))
 
+import killed_units
 from range_server import serving
-from small_archives import job_of, sound, write
+from small_archives import FS, job_of, sound, write
 
 boto3 = pytest.importorskip("boto3")
 moto_server = pytest.importorskip("moto.server")
@@ -131,7 +142,7 @@ def test_buckets_are_listed_by_folders_and_patterns(bucket, monkeypatch):
     monkeypatch.setattr(store_listing, "KEYS_MAX", 8)
     with pytest.raises(InputError, match=r"many: has more than 8 files of any kind"):
         listed("many")
-    with pytest.raises(InputError, match=r"no-such-bucket/: No such file or directory"):
+    with pytest.raises(InputError, match=r"no-such-bucket/: there is no such bucket"):
         list_urls("s3://no-such-bucket/")
 
 
@@ -139,7 +150,7 @@ def test_objects_that_cannot_be_read(bucket, s3_url, monkeypatch):
     """Missing and empty objects, and an endpoint that is gone, have their reasons."""
     client, name = bucket
     client.put_object(Bucket=name, Key="empty.wav", Body=b"")
-    with pytest.raises(OSError, match="its store refuses to read it, as it does an empty file"):
+    with pytest.raises(OSError, match=r"its store refuses it \(InvalidRange: an empty file"):
         RemoteFile(f"s3://{name}/empty.wav")
     with pytest.raises(OSError, match="No such file"):
         RemoteFile(f"s3://{name}/missing.wav")
@@ -199,6 +210,248 @@ def test_results_of_google_are_those_of_local_files(tmp_path, gcs_url, monkeypat
     same_results(tmp_path, card, "gs://north/2026")
     with pytest.raises(OSError, match="No such file"):
         RemoteFile("gs://north/2026/missing.wav")
+    same_files_in_google(tmp_path, card, fs)
+
+
+def same_files_in_google(tmp_path, card, fs):
+    """Check that results in a bucket of Google's protocol are those of a folder."""
+    fs.mkdir("results")
+    local = job_of(tmp_path / "local", card)
+    remote = with_output(local, "gs://results/a")
+    for unit in plan_job(local).units:
+        assert compute_unit(remote, unit).state == compute_unit(local, unit).state == "done"
+    assert {one.state for one in statuses_of(remote, plan_job(local).units)} == {"done"}
+    for key, content in files(local).items():
+        assert fs.cat_file(f"results/a/{key}") == content
+    large = tmp_path / "large"
+    large.write_bytes(random.Random(7).randbytes((1 << 24) + 5))  # noqa: S311
+    uploads.upload("gs://results/large", large)
+    assert fs.cat_file("results/large") == large.read_bytes()
+    uploads.remove("gs://results/large")
+    uploads.remove("gs://results/large")
+    with pytest.raises(StorageError, match=r"^gs://none: there is no such bucket$"):
+        statuses_of(with_output(local, "gs://none"), ())
+
+
+# ---- results
+
+
+def stored(client, name, prefix=""):
+    """Return the content of all objects of a bucket below a prefix."""
+    keys = [one["Key"] for one in client.list_objects_v2(Bucket=name).get("Contents", ())]
+    return {
+        key.removeprefix(prefix): client.get_object(Bucket=name, Key=key)["Body"].read()
+        for key in keys
+        if key.startswith(prefix)
+    }
+
+
+def files(job):
+    """Return the content of the files of a job in a folder, but for its state."""
+    folder = Path(job.output)
+    return {str(one.relative_to(folder)): one.read_bytes() for one in folder.glob("*th/*")}
+
+
+def with_output(job, output):
+    return msgspec.structs.replace(job, output=output)
+
+
+@pytest.fixture
+def units(tmp_path, monkeypatch):
+    """Return a job with results in a folder, its units, and its files; computed."""
+    multiprocessing.util.get_temp_dir()  # of forkserver, which stays after this test
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    for k in range(3):
+        write(tmp_path / "card", sound(70 * FS, k), 3600 * k)
+    job = job_of(tmp_path, tmp_path / "card", unit="hour", products=("millidecade", "flags"))
+    found = plan_job(job).units
+    for unit in found:
+        assert compute_unit(job, unit).state == "done"
+    return job, found, files(job)
+
+
+def test_results_are_whole_after_any_kill(tmp_path, units, bucket):
+    """Ten kills at seeded requests: an object is whole, a record has its objects, none is lost."""
+    job, found, expected = units
+    client, name = bucket
+    job = with_output(job, f"s3://{name}/a/b")
+    environment = {one: os.environ[one] for one in os.environ if one.startswith(("AWS", "TMPDIR"))}
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(
+        ["spectrod.apps.batch.unit", "spectrod.source.store.objects", "s3fs"]
+    )
+    rng = random.Random(34)  # noqa: S311
+    records = {}
+    for _ in range(10):
+        arguments = environment, job, found, rng.randint(1, 9), rng.random() < 0.5
+        process = context.Process(target=killed_units.compute, args=arguments)
+        process.start()
+        process.join()
+        assert process.exitcode in {-signal.SIGKILL, 0}
+        objects_now = stored(client, name, "a/b/")
+        for unit in found:
+            if content := objects_now.pop(record_name(unit), b""):
+                assert records.setdefault(unit.key, content) == content  # is not computed again
+                record = parse_record(unit.key, content)
+                assert {one.path for one in record.outputs} <= objects_now.keys()
+        assert objects_now.items() <= expected.items()
+    for unit in found:
+        assert compute_unit(job, unit).state == "done"
+    objects_now = stored(client, name, "a/b/")
+    kept = {record_name(unit): records[unit.key] for unit in found if unit.key in records}
+    assert kept
+    assert kept.items() <= objects_now.items()
+    assert {key: one for key, one in objects_now.items() if key in expected} == expected
+    assert len(objects_now) == len(expected) + 3
+
+
+def test_all_commands_with_results_in_a_bucket(tmp_path, units, bucket, capfd):
+    """Plan, run, status, verify, report and merge; then a folder collects the results."""
+    job, _, expected = units
+    client, name = bucket
+    texts = {}
+    for kind, output in (("bucket", f"s3://{name}/season/"), ("folder", "collected")):
+        texts[kind] = str(tmp_path / f"{kind}.toml")
+        Path(texts[kind]).write_text(
+            f'[job]\nname = "test"\noutput = "{output}"\nunit = "hour"\n'
+            'products = ["millidecade", "flags"]\nengine = "numpy"\n'
+            f'[deployments.north]\ninputs = ["{tmp_path}/card"]\n'
+        )
+    debug = ["--log-level", "debug"]
+    assert main(["batch", "status", texts["bucket"]]) == 2
+    assert f"s3://{name}/season/plan.jsonl: there is no plan" in capfd.readouterr().err
+    for command in (["run", "--jobs", "1"], ["status"], ["verify", "--recompute", "1"], ["report"]):
+        assert main(["batch", *command, texts["bucket"], *debug]) == 0, capfd.readouterr()
+    written = capfd.readouterr()
+    assert f"s3://{name}/season/report.html" in written.out
+    assert "units: 3 done" in written.out
+    found = stored(client, name, "season/")
+    assert {key: one for key, one in found.items() if key in expected} == expected
+    others = {"plan.jsonl", "report.html", "report.json", "summary.json"}
+    assert {key for key in found if "/" not in key} == others
+    assert main(["batch", "run", texts["bucket"], "--jobs", "1"]) == 0
+    assert "computed now: 0" in capfd.readouterr().out
+    for word in (SECRET, "Signature", "somebody"):
+        assert word not in written.out + written.err
+        assert not [key for key, one in found.items() if word.encode() in one]
+
+    assert main(["batch", "plan", texts["folder"]]) == 0
+    assert main(["batch", "merge", texts["folder"], f"s3://{name}/season"]) == 0
+    assert files(with_output(job, str(tmp_path / "collected"))) == expected
+    capfd.readouterr()
+
+    client.put_object(Bucket=name, Key="season/north/north_20260501T23.nc", Body=b"other")
+    assert main(["batch", "status", texts["bucket"]]) == 75
+    assert main(["batch", "verify", texts["bucket"]]) == 75
+    reason = f"s3://{name}/season/north/north_20260501T23.nc: is not what was computed"
+    assert reason in capfd.readouterr().out
+    client.put_object(Bucket=name, Key="season/plan.jsonl", Body=b"other")
+    assert main(["batch", "status", texts["bucket"]]) == 74
+    assert f"spectrod: s3://{name}/season/plan.jsonl:1: is no line" in capfd.readouterr().err
+    assert not list(tmp_path.glob("spectrod-batch-*/north*"))
+    assert not [
+        one for one in tmp_path.glob("spectrod-batch-*") if "plan" in str(list(one.iterdir()))
+    ]
+
+
+def test_a_bucket_that_vanishes(units, bucket, monkeypatch, capsys, tmp_path):
+    """A unit fails with the bucket's name and the code of a full disk; nothing else is written."""
+    job, found, _ = units
+    client, name = bucket
+    job = with_output(job, f"s3://{name}")
+    upload = uploads.upload
+
+    def vanishing(url, path):
+        upload(url, path)
+        client.delete_object(Bucket=name, Key=url.removeprefix(f"s3://{name}/"))
+        client.delete_bucket(Bucket=name)
+
+    monkeypatch.setattr("spectrod.apps.batch.bucket_output.upload", vanishing)
+    record = compute_unit(job, found[0])
+    assert (record.state, record.exit_code) == ("failed", 74)
+    assert record.reason.startswith(f"s3://{name}/north/north_20260501T23")
+    assert record.reason.endswith(": there is no such bucket")
+    with pytest.raises(StorageError, match=rf"^s3://{name}: there is no such bucket$"):
+        statuses_of(job, found)
+    path = tmp_path / "job.toml"
+    path.write_text(
+        f'[job]\nname = "a"\noutput = "s3://{name}"\n[deployments.north]\ninputs = ["card"]\n'
+    )
+    capsys.readouterr()
+    for command in ("plan", "run", "status"):
+        assert main(["batch", command, str(path)]) == 74
+        assert f"spectrod: s3://{name}/plan.jsonl: there is no such bucket\n" in (
+            capsys.readouterr().err
+        )
+
+
+def test_large_files_are_sent_in_parts(bucket, tmp_path, monkeypatch):
+    """A file of three parts has its bytes; of one that cannot be completed nothing is left."""
+    client, name = bucket
+    content = random.Random(7).randbytes((1 << 24) + 5)  # noqa: S311
+    path = tmp_path / "large"
+    path.write_bytes(content)
+    url = f"s3://{name}/large"
+    uploads.upload(url, path)
+    assert stored(client, name) == {"large": content}
+    small = tmp_path / "small"
+    small.write_bytes(b"small")
+    monkeypatch.setattr(objects.S3Store, "complete", None)
+    with pytest.raises(TypeError):
+        uploads.upload(f"s3://{name}/other", path)
+    assert "Uploads" not in client.list_multipart_uploads(Bucket=name)
+    for key in ("north/north_1.nc", "north/north_12.nc"):
+        client.create_multipart_upload(Bucket=name, Key=key)
+    output_of(f"s3://{name}").prepare(["north/north_1.nc", "north/north_1_flags.csv"])
+    (left,) = client.list_multipart_uploads(Bucket=name)["Uploads"]
+    assert left["Key"] == "north/north_12.nc"
+    assert stored(client, name) == {"large": content}
+
+
+ANSWERS = [
+    (403, "AccessDenied", "Permission denied by its store"),
+    (403, "QuotaExceeded", r"its store takes no more bytes \(QuotaExceeded\)"),
+    (507, "XMinioStorageFull", r"its store takes no more bytes \(XMinioStorageFull\)"),
+    (404, "NoSuchBucket", "there is no such bucket"),
+    (400, "EntityTooLarge", r"its store refuses it \(EntityTooLarge\)"),
+    (503, "SlowDown", r"its store does not answer \(SlowDown\); tried 4 times"),
+    (500, SECRET, r"its store does not answer \(OSError\); tried 4 times"),
+    (0, "", r"its store does not answer within 0.2 s; tried 4 times"),
+]
+
+
+@pytest.mark.parametrize(("status", "code", "reason"), ANSWERS, ids=[one[1] for one in ANSWERS])
+def test_what_a_bucket_refuses_is_one_error(status, code, reason, monkeypatch, tmp_path):
+    """Refusals and silence end with the address and the rule; requests are repeated four times."""
+    monkeypatch.setattr(stores, "BACKOFF_FIRST_S", 0.001)
+    monkeypatch.setattr(uploads, "PART_S", 0.2 if not status else 60.0)
+    path, is_over, methods = tmp_path / "a", threading.Event(), []
+    path.write_bytes(b"content")
+
+    def answer(handler):
+        methods.append(handler.command)
+        handler.close_connection = True
+        if not status:
+            is_over.wait()
+            return
+        handler.rfile.read(int(handler.headers.get("Content-Length", 0)))
+        handler.send_response(status)
+        handler.end_headers()
+        handler.wfile.write(f"<Error><Code>{code}</Code></Error>".encode())
+
+    with serving({}) as server:
+        server.mode = answer
+        for one, value in {
+            "AWS_ENDPOINT_URL": server.url, "AWS_ACCESS_KEY_ID": "somebody",
+            "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_CONFIG_FILE": str(tmp_path / "none"),
+        }.items():  # fmt: skip
+            monkeypatch.setenv(one, value)
+        with pytest.raises(StorageError, match=rf"^s3://bucket/b/a: {reason}$"):
+            output_of("s3://bucket/b").publish({"a": path})
+        is_over.set()
+    if status:  # a server that is slow may not have seen all
+        assert methods == ["PUT"] * (4 if "tried" in reason else 1)
 
 
 XML_ANSWERS = [

@@ -12,9 +12,10 @@ from spectrod.apps.batch.command_text import LISTED_MAX, counted, hours, print_s
 from spectrod.apps.batch.job import Job
 from spectrod.apps.batch.job_file import read_job
 from spectrod.apps.batch.merge import collect, summarise, write_summary
+from spectrod.apps.batch.output import output_of
 from spectrod.apps.batch.plan import PLAN_FILE, BatchPlan, read_plan
 from spectrod.apps.batch.product_packages import missing_packages, need_packages
-from spectrod.apps.batch.run import UnitStatus, status_of
+from spectrod.apps.batch.run import UnitStatus, statuses_of
 from spectrod.apps.batch.shard import Shard, parse_shard
 from spectrod.apps.batch.unit import is_claimed
 from spectrod.dsp.units import NS_PER_S
@@ -87,7 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     verify.add_argument("--seed", type=int, default=0, help="of the choice of these (%(default)s)")
     merge.add_argument(
-        "folders", metavar="FOLDER", type=Path, nargs="*", help="results of other shards"
+        "folders", metavar="FOLDER", nargs="*", help="results of other shards, also s3:// and gs://"
     )
 
 
@@ -158,11 +159,7 @@ def _run(args: argparse.Namespace, job: Job) -> int:
         if merges and missing_packages(job, for_units=False):
             need_packages(job, for_units=needs_packages)  # all that is missing at once
         # Shards are parts of one plan: none of them makes another.
-        plan = (
-            read_plan(_plan_path(job), job)
-            if args.shard
-            else up_to_date_plan(job, needs_packages=needs_packages)
-        )
+        plan = _plan_of(job) if args.shard else up_to_date_plan(job, needs_packages=needs_packages)
         check_settings(job, shard.units(plan.units))
         n_done = run_job(
             job,
@@ -172,7 +169,7 @@ def _run(args: argparse.Namespace, job: Job) -> int:
             retry=args.retry,
             needs_packages=needs_packages,
         )
-    statuses = _statuses(job, shard.units(plan.units))
+    statuses = statuses_of(job, shard.units(plan.units))
     _print_failed(statuses, args)
     print(f"{counted(statuses)}; computed now: {n_done}")
     if n_kept := sum(one.is_set_aside and not one.may_pass for one in statuses):
@@ -189,8 +186,8 @@ def _run(args: argparse.Namespace, job: Job) -> int:
 
 def _status(args: argparse.Namespace, job: Job) -> int:
     shard = parse_shard(args.shard) if args.shard else Shard()
-    plan = read_plan(_plan_path(job), job)
-    statuses = _statuses(job, shard.units(plan.units))
+    plan = _plan_of(job)
+    statuses = statuses_of(job, shard.units(plan.units))
     _print_failed(statuses, args)
     print(f"{counted(statuses)}{_pace(job, statuses, time.time_ns())}")
     return _exit_code(plan, statuses)
@@ -199,7 +196,8 @@ def _status(args: argparse.Namespace, job: Job) -> int:
 def _pace(job: Job, statuses: Sequence[UnitStatus], now_ns: int) -> str:
     """Return how many units are being computed, and how fast it has been in the last hour."""
     waiting = [one.unit for one in statuses if one.state == "waiting"]
-    n_computing = sum(is_claimed(Path(job.output), unit) for unit in waiting)
+    scratch = output_of(job.output).scratch
+    n_computing = sum(is_claimed(scratch, unit) for unit in waiting)
     if not n_computing:
         return ""
     since_ns = now_ns - _RECENT_NS
@@ -221,8 +219,8 @@ def _verify(args: argparse.Namespace, job: Job) -> int:
 
     if not 0 <= args.recompute <= _RECOMPUTED_MAX:
         raise ConfigError(f"--recompute {args.recompute}: must be 0 to {_RECOMPUTED_MAX}")
-    plan = read_plan(_plan_path(job), job)
-    statuses = _statuses(job, plan.units)
+    plan = _plan_of(job)
+    statuses = statuses_of(job, plan.units)
     problems: list[str] = []
     for one in statuses:
         if one.record is not None and one.record.is_computed:
@@ -246,9 +244,9 @@ def _verify(args: argparse.Namespace, job: Job) -> int:
 
 def _merge(args: argparse.Namespace, job: Job) -> int:
     need_packages(job, for_units=False)
-    plan = read_plan(_plan_path(job), job)
+    plan = _plan_of(job)
     n_copied = collect(job, plan, args.folders)
-    statuses = _statuses(job, plan.units)
+    statuses = statuses_of(job, plan.units)
     print(f"{counted(statuses)}, {n_copied} copied from other folders")
     _write_season(job, plan, statuses)
     return _exit_code(plan, statuses)
@@ -274,8 +272,8 @@ def _write_merged(job: Job, statuses: Sequence[UnitStatus]) -> None:
 
 
 def _report(_: argparse.Namespace, job: Job) -> int:
-    plan = read_plan(_plan_path(job), job)
-    statuses = _statuses(job, plan.units)
+    plan = _plan_of(job)
+    statuses = statuses_of(job, plan.units)
     _write_report(job, plan, statuses)
     return _exit_code(plan, statuses)
 
@@ -298,15 +296,12 @@ _COMMANDS = {
 }
 
 
+def _plan_of(job: Job) -> BatchPlan:
+    with output_of(job.output).fetched(PLAN_FILE) as path:
+        return read_plan(path, job)
+
+
 # ---- text and exit codes
-
-
-def _plan_path(job: Job) -> Path:
-    return Path(job.output) / PLAN_FILE
-
-
-def _statuses(job: Job, units: Sequence[object]) -> list[UnitStatus]:
-    return [status_of(job, unit) for unit in units]  # type: ignore[arg-type]
 
 
 def _exit_code(plan: BatchPlan, statuses: Sequence[UnitStatus]) -> int:

@@ -1,11 +1,15 @@
 """``spectrod batch plan``, and the plan that ``run`` makes by itself."""
 
-from pathlib import Path
-
 from spectrod.apps.batch.command_text import hours, print_some
-from spectrod.apps.batch.folders import make_folder
 from spectrod.apps.batch.job import Job
-from spectrod.apps.batch.plan import PLAN_FILE, BatchPlan, check_plan, stored_plan, write_plan
+from spectrod.apps.batch.output import output_of
+from spectrod.apps.batch.plan import (
+    PLAN_FILE,
+    BatchPlan,
+    check_plan,
+    stored_plan,
+    write_plan,
+)
 from spectrod.apps.batch.planner import changed_files, is_current, plan_job
 from spectrod.apps.batch.product_packages import need_packages
 from spectrod.lib.errors import InputError, UnavailableError
@@ -14,16 +18,11 @@ from spectrod.lib.text import printable
 _A_UNIT = {"day": "a day", "hour": "an hour"}
 
 
-def plan_path(job: Job) -> Path:
-    """Return the path of a job's plan."""
-    return Path(job.output) / PLAN_FILE
-
-
 def make_and_write(job: Job) -> BatchPlan:
     """Make the plan of a job, in place of an older one; see ``plan_job`` and ``write_plan``."""
     plan = plan_job(job)
-    make_folder(Path(job.output))
-    write_plan(plan_path(job), plan)
+    with output_of(job.output).written(PLAN_FILE) as path:
+        write_plan(path, plan)
     return plan
 
 
@@ -48,10 +47,11 @@ def up_to_date_plan(job: Job, *, needs_packages: bool) -> BatchPlan:
     UnavailableError
         If a package is missing, or a store does not answer.
     """
-    before = stored_plan(plan_path(job))
-    if before is not None and _stands(before, job):
-        check_plan(plan_path(job), before, job)
-        return before
+    with output_of(job.output).fetched(PLAN_FILE) as path:
+        before = stored_plan(path)
+        if before is not None and _stands(before, job):
+            check_plan(path, before, job)
+            return before
     if needs_packages:
         need_packages(job, for_merge=False)
     plan = make_and_write(job)
@@ -88,9 +88,9 @@ def print_findings(job: Job, plan: BatchPlan, *, is_all: bool) -> None:
 
 def print_totals(job: Job, plan: BatchPlan) -> None:
     """Print the line of a plan."""
-    head = plan.head
+    head, place = plan.head, output_of(job.output).place(PLAN_FILE)
     print(
-        f"{printable(plan_path(job))}: {head.n_units} units of {_A_UNIT[head.unit]}, "
+        f"{printable(place)}: {head.n_units} units of {_A_UNIT[head.unit]}, "
         f"{head.n_pieces} pieces, {hours(head.sound_s)} of sound, about {hours(head.cost_s)} of "
         "processor time"
     )

@@ -6,21 +6,21 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 
 from spectrod.analysis.engine import HOST_KINDS
 from spectrod.apps.batch.decoding import DECODERS_MAX
 from spectrod.apps.batch.executor import Executor
 from spectrod.apps.batch.job import Job
 from spectrod.apps.batch.local_executor import PROCESSES_MAX, LocalExecutor
+from spectrod.apps.batch.output import output_of
 from spectrod.apps.batch.plan import Unit
 from spectrod.apps.batch.product_packages import need_packages
-from spectrod.apps.batch.results import record_path
-from spectrod.apps.batch.run import run_units, status_of
+from spectrod.apps.batch.results import record_name
+from spectrod.apps.batch.run import run_units, statuses_of
 from spectrod.apps.batch.unit import compute_unit
 from spectrod.cli.progress import UnitProgress
 from spectrod.cli.record_many import default_jobs
-from spectrod.lib.errors import ConfigError, DeviceError, storage_errors
+from spectrod.lib.errors import ConfigError, DeviceError
 from spectrod.lib.text import printable
 
 GPU_JOBS, GPU_PROCESSORS = 4, 4
@@ -169,13 +169,13 @@ def run_job(
     UnavailableError
         If units wait that need a package which is not installed.
     """
-    statuses = [status_of(job, unit) for unit in units]
+    statuses = statuses_of(job, units)
     again = [one.unit for one in statuses if one.may_pass or (retry and one.is_set_aside)]
     due = [one.unit for one in statuses if one.state == "waiting" or one.unit in again]
     if due and needs_packages:
         need_packages(job, for_merge=False)
     for unit in again:
-        _forget(job, unit)
+        output_of(job.output).remove(record_name(unit))
     of_key = {unit.key: unit for unit in due}
     failed: set[str] = set()
     n_done, done_s = 0, 0.0
@@ -198,9 +198,3 @@ def run_job(
                 progress.print(f"spectrod: {record.key}: {printable(record.reason)}\n")
             progress.update(n_done, done_s, len(failed))
     return n_done
-
-
-def _forget(job: Job, unit: Unit) -> None:
-    path = record_path(Path(job.output), unit)
-    with storage_errors(path):
-        path.unlink(missing_ok=True)

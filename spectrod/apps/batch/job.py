@@ -102,7 +102,7 @@ class Job(Struct, frozen=True, kw_only=True):
     name : str
         Name of the job.
     output : str
-        Folder of all results, absolute.
+        Folder of all results, absolute; or the address of a bucket, see ``bucket_address``.
     deployments : tuple of Deployment
         At least one, with different names.
     unit : {"day", "hour"}

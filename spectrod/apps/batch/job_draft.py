@@ -62,7 +62,8 @@ class JobDraft:
         yield "[job]"
         yield f"name = {quoted(self.name)}"
         yield _with_comment(
-            f"output = {quoted(self._path(str(self.output)))}", "folder of the results"
+            f"output = {quoted(self._path(str(self.output)))}",
+            "folder of the results; or, without merged, s3://BUCKET/FOLDER",
         )
         yield _with_comment('unit = "day"', 'of UTC; or "hour"')
         yield _with_comment(

@@ -25,6 +25,7 @@ from spectrod.apps.batch.job import (
     TimeOrigin,
     UnitLength,
 )
+from spectrod.apps.batch.output import bucket_address
 from spectrod.apps.batch.results import RESERVED_NAMES
 from spectrod.config.config import AnalysisConfig, LevelsConfig
 from spectrod.config.config_files import parse, read
@@ -158,7 +159,7 @@ class _JobReader:
         measured = {section: dict(tables[section]) for section in (LEVELS, FEATURES)}
         formats = {f"{name}_format": one.pop("format", "csv") for name, one in measured.items()}
         job = dict(tables[JOB])
-        job["output"] = self._absolute("output", job["output"])
+        job["output"] = self._output(job["output"])
         return Job(
             **job,
             deployments=deployments,
@@ -189,7 +190,14 @@ class _JobReader:
             rule = f"{JOB}.merged={list(job['merged'])}: needs 'millidecade' among the products"
             self._checker.add((JOB, "merged"), rule)
         if "output" in job:
-            self._try((JOB, "output"), lambda: self._absolute("output", job["output"]))
+            self._try((JOB, "output"), lambda: self._output(job["output"]))
+            if job.get("merged") and is_url(job["output"]):
+                rule = (
+                    f"{JOB}.merged={list(job['merged'])}: needs an output that is a folder: a "
+                    "bucket cannot replace a whole folder at once; spectrod batch merge copies "
+                    "results from a bucket into one"
+                )
+                self._checker.add((JOB, "merged"), rule)
 
     def _check_tables(self, tables: Mapping[str, dict[str, Any]]) -> None:
         """Check the rules between keys of each table."""
@@ -278,6 +286,14 @@ class _JobReader:
                 f"address with {schemes}"
             )
         return self._absolute("inputs", text)
+
+    def _output(self, text: str) -> str:
+        if "://" not in text:
+            return self._absolute("output", text)
+        try:
+            return bucket_address(text)
+        except ConfigError as error:
+            raise ConfigError(f"{JOB}.output: {error}") from error
 
     def _absolute(self, key: str, text: str) -> str:
         """Return an absolute path; raises ConfigError if it cannot be one."""

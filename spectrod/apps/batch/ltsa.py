@@ -1,7 +1,7 @@
 """Long-term average of a whole deployment, pooled from its daily files in bounded memory."""
 
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -103,8 +103,8 @@ class PooledDay:
 
     Attributes
     ----------
-    path : Path
-        The file.
+    fetch : callable
+        Returns a context manager with the path of the file, see ``JobOutput.fetched``.
     output : OutputFile
         What its record says of it.
     day_utc_ns : int
@@ -113,10 +113,15 @@ class PooledDay:
         Sample rate of its sound [Hz].
     """
 
-    path: Path
+    fetch: Callable[[], AbstractContextManager[Path]]
     output: OutputFile
     day_utc_ns: int
     fs: float
+
+    @property
+    def name(self) -> str:
+        """Name of the file."""
+        return self.output.path.rpartition("/")[2]
 
     @property
     def bands(self) -> Bands:
@@ -153,10 +158,14 @@ def pool_days(
         try:
             # What a damaged file makes of numbers is found by a check, and not warned of.
             quiet = np.errstate(over="ignore", invalid="ignore")
-            with closing(DailyFile(day.path, day.output, len(day.bands))) as file, quiet:
+            with (
+                day.fetch() as path,
+                closing(DailyFile(path, day.output, len(day.bands))) as file,
+                quiet,
+            ):
                 pool.add(file, day)
         except StorageError:
-            unreadable.append(day.path.name)
+            unreadable.append(day.name)
     level, period_s = pool.columns()
     return LongTermAverage(
         level=level,
@@ -200,7 +209,7 @@ class _Pool:
         of_rows = power @ weights.T
         effort_s = np.add.reduceat(seconds, first, axis=0) * (weights.sum(axis=1) > 0.0)
         if not (np.isfinite(of_rows).all() and np.isfinite(effort_s).all()):
-            raise StorageError(f"{day.path}: levels must be numbers")
+            raise StorageError(f"{day.name}: levels must be numbers")
         self._power[column] += of_rows
         self._effort[column] += effort_s
         self.unit = self.unit or file.unit()

@@ -2,26 +2,28 @@
 
 import shutil
 from collections.abc import Iterable, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
 from spectrod.apps.batch.daily_file import DAILY_BYTES_MAX
 from spectrod.apps.batch.flags import FLAGS_BYTES_MAX
-from spectrod.apps.batch.folders import make_folder
+from spectrod.apps.batch.folder_output import FolderOutput
 from spectrod.apps.batch.job import Job
+from spectrod.apps.batch.output import JobOutput, bucket_address, output_of, write
 from spectrod.apps.batch.plan import BatchPlan, InputFinding, Unit
 from spectrod.apps.batch.products import output_products
-from spectrod.apps.batch.results import UnitRecord, read_record, record_path, write_record
-from spectrod.apps.batch.run import UnitStatus, status_of
+from spectrod.apps.batch.results import UnitRecord, read_record, record_name, write_record
+from spectrod.apps.batch.run import UnitStatus, statuses_of
 from spectrod.apps.batch.tables import EVENTS_BYTES_MAX
 from spectrod.apps.batch.unit import file_digest, stands, unit_digest
 from spectrod.apps.batch.unit_settings import settings_of
-from spectrod.formats.whole_files import whole_file, write_whole
+from spectrod.formats.whole_files import whole_file
 from spectrod.lib.errors import StorageError
 from spectrod.lib.regular_files import open_regular
 from spectrod.lib.text import printable
+from spectrod.source.store.urls import is_url
 
 SUMMARY_FILE = "summary.json"
 VERSION = 1
@@ -76,7 +78,7 @@ class JobSummary(Struct, frozen=True, kw_only=True):
 
 def summarise(job: Job, plan: BatchPlan, statuses: Sequence[UnitStatus] = ()) -> JobSummary:
     """Return the summary of a job by its records; raises StorageError if one cannot be read."""
-    statuses = statuses or [status_of(job, unit) for unit in plan.units]
+    statuses = statuses or statuses_of(job, plan.units)
     counts = dict.fromkeys(("done", "partial", "failed", "waiting"), 0)
     for one in statuses:
         counts[one.state] += 1
@@ -106,47 +108,71 @@ def _line(one: UnitStatus) -> UnitLine:
     )
 
 
-def write_summary(job: Job, summary: JobSummary) -> Path:
-    """Write the summary into the folder of the results, and return its path."""
-    path = Path(job.output) / SUMMARY_FILE
+def write_summary(job: Job, summary: JobSummary) -> str:
+    """Write the summary into the output, and return its place."""
+    output = output_of(job.output)
     content = msgspec.json.format(msgspec.json.encode(summary), indent=1) + b"\n"
-    write_whole(path, content, follows_link=False)
-    return path
+    write(output, SUMMARY_FILE, content)
+    return output.place(SUMMARY_FILE)
 
 
-def collect(job: Job, plan: BatchPlan, folders: Iterable[Path]) -> int:
-    """Copy the results that stand in other folders, where this one has none; return their number.
+def collect(job: Job, plan: BatchPlan, addresses: Iterable[str]) -> int:
+    """Copy the results that stand elsewhere, where this job has none; return their number.
 
-    Shards whose machines share no disk have folders of their own. Each file is compared with its
-    record as it is copied. The folders themselves may be links, but what is in them may not.
+    Shards whose machines share no disk have outputs of their own, folders or buckets. Each file is
+    compared with its record as it is copied. The folders themselves may be links, but what is in
+    them may not.
 
     Raises
     ------
+    ConfigError
+        If the address of a bucket breaks a rule, see ``bucket_address``.
     StorageError
         If a folder is missing, a record names a file that its unit cannot have, a file is a link
         or lies behind one, is not that of its record, or cannot be copied.
     """
-    own, n_copied = Path(job.output), 0
-    for folder in folders:
-        if not folder.is_dir():
-            raise StorageError(f"{folder}: is no folder")
+    names = [record_name(unit) for unit in plan.units]
+    own, n_copied = output_of(job.output), 0
+    for address in addresses:
+        there, here = _shard(address).snapshot(names), own.snapshot(names)
         for unit in plan.units:
             digest = unit_digest(job, unit)
-            _refuse_links(folder, record_path(folder, unit))
-            theirs, ours = read_record(folder, unit), read_record(own, unit)
-            if theirs is None or not stands(folder, theirs, digest):
+            theirs, ours = read_record(there, unit), read_record(here, unit)
+            if theirs is None or not stands(there, theirs, digest):
                 continue
-            if ours is not None and stands(own, ours, digest):
+            if ours is not None and stands(here, ours, digest):
                 continue
-            _refuse_names(folder, job, unit, theirs)
+            _refuse_names(there, job, unit, theirs)
             for one in theirs.outputs:
-                _refuse_links(folder, folder / one.path)
-                make_folder(own, *PurePosixPath(one.path).parent.parts)
-                _copy(folder / one.path, own / one.path, one.sha256)
-            record_path(own, unit).unlink(missing_ok=True)
+                with there.fetched(one.path) as source, own.written(one.path) as target:
+                    _copy(source, target, one.sha256)
+            own.remove(record_name(unit))
             write_record(own, unit, theirs)
             n_copied += 1
     return n_copied
+
+
+def _shard(address: str) -> JobOutput:
+    if is_url(address):
+        return output_of(bucket_address(address))
+    if not Path(address).is_dir():
+        raise StorageError(f"{address}: is no folder")
+    return _ShardFolder(Path(address))
+
+
+class _ShardFolder(FolderOutput):
+    """Results of somebody else: nothing in them is a link, as a shard writes none."""
+
+    def _path(self, name: str) -> Path:
+        path = super()._path(name)
+        for one in (path, *path.parents):
+            if one == self.scratch:
+                return path
+            if one.is_symlink():
+                raise StorageError(
+                    f"{one}: is a link: must be a file or a folder below {self.scratch}"
+                )
+        return path
 
 
 _BYTES_MAX = {
@@ -157,29 +183,19 @@ _BYTES_MAX = {
 """Largest files of products [bytes]; those of others grow with their rates."""
 
 
-def _refuse_names(folder: Path, job: Job, unit: Unit, record: UnitRecord) -> None:
+def _refuse_names(there: JobOutput, job: Job, unit: Unit, record: UnitRecord) -> None:
     """Check that a record names files that its unit can have, each once, and of their sizes."""
-    products = output_products(settings_of(job, unit))
+    products, place = output_products(settings_of(job, unit)), there.place(record_name(unit))
     for one in record.outputs:
         if products.pop(one.path, None) != one.product:
             raise StorageError(
-                f"{record_path(folder, unit)}: {one.path} as {printable(one.product)}: is no file "
+                f"{place}: {one.path} as {printable(one.product)}: is no file "
                 f"of {unit.key}, or is named twice"
             )
         if one.size > (most := _BYTES_MAX.get(one.product, one.size)):
             raise StorageError(
-                f"{record_path(folder, unit)}: {one.path}: has {one.size} bytes: must have at most "
-                f"{most}"
+                f"{place}: {one.path}: has {one.size} bytes: must have at most {most}"
             )
-
-
-def _refuse_links(folder: Path, path: Path) -> None:
-    """Check that a path below a folder has no links: a shard writes none."""
-    for one in (path, *path.parents):
-        if one == folder:
-            return
-        if one.is_symlink():
-            raise StorageError(f"{one}: is a link: must be a file or a folder below {folder}")
 
 
 def _copy(path: Path, target: Path, sha256: str) -> None:

@@ -3,8 +3,8 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
-from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -22,14 +22,13 @@ from spectrod.apps.batch.comparison import (
 from spectrod.apps.batch.flags import FLAGS_BYTES_MAX, parse_flags
 from spectrod.apps.batch.job import UNIT_NS, Job
 from spectrod.apps.batch.ltsa import PooledDay, pool_days
+from spectrod.apps.batch.output import output_of, write
 from spectrod.apps.batch.plan import BatchPlan, InputFinding, Unit
 from spectrod.apps.batch.results import UnitRecord
 from spectrod.apps.batch.run import UnitStatus
 from spectrod.apps.batch.tables import EVENTS_BYTES_MAX, count_events
 from spectrod.dsp.blocks import duration_ns
 from spectrod.dsp.units import NS_PER_S
-from spectrod.formats.whole_files import write_whole
-from spectrod.lib.regular_files import read_regular
 from spectrod.lib.text import printable
 from spectrod.lib.time_zones import find_zone
 from spectrod.source.files.placing import TOLERANCE_S
@@ -190,13 +189,13 @@ def make_report(
     return report, ReportPictures(averages, found)
 
 
-def write_report(job: Job, report: JobReport, page: str) -> Path:
-    """Write ``report.json`` and ``report.html``, and return the path of the page."""
-    folder = Path(job.output)
+def write_report(job: Job, report: JobReport, page: str) -> str:
+    """Write ``report.json`` and ``report.html``, and return the place of the page."""
+    output = output_of(job.output)
     content = msgspec.json.format(msgspec.json.encode(report), indent=1)
-    write_whole(folder / REPORT_JSON, content + b"\n", follows_link=False)
-    write_whole(folder / REPORT_HTML, page.encode("utf-8", "replace"), follows_link=False)
-    return folder / REPORT_HTML
+    write(output, REPORT_JSON, content + b"\n")
+    write(output, REPORT_HTML, page.encode("utf-8", "replace"))
+    return output.place(REPORT_HTML)
 
 
 def _deployment(
@@ -304,7 +303,7 @@ def _events(job: Job, records: Sequence[UnitRecord], unreadable: list[str]) -> C
             if one.product != "detect":
                 continue
             try:
-                content = read_regular(Path(job.output) / one.path, EVENTS_BYTES_MAX)
+                content = output_of(job.output).read(one.path, EVENTS_BYTES_MAX)
                 found[_day(record.unit)] += count_events(content)
             except (OSError, ValueError):
                 unreadable.append(one.path)
@@ -319,7 +318,7 @@ def _flags(job: Job, records: Sequence[UnitRecord]) -> _Flags:
             if one.product != "flags":
                 continue
             try:
-                content = read_regular(Path(job.output) / one.path, FLAGS_BYTES_MAX)
+                content = output_of(job.output).read(one.path, FLAGS_BYTES_MAX)
                 found, n_clipped = parse_flags(content)
             except (OSError, ValueError):
                 unreadable.append(one.path)
@@ -340,6 +339,7 @@ def _averages(
     """Return the averages of a deployment's signals by its daily files; none without them."""
     if axes is None:
         return []
+    output = output_of(job.output)
     of_signal: dict[str, list[PooledDay]] = {}
     for status in statuses:
         unit, record = status.unit, status.record
@@ -351,7 +351,7 @@ def _averages(
                 continue
             file_name = one.path.rpartition("/")[2]
             signal = _UNIT_OF_NAME.sub("", file_name).removeprefix(name).removeprefix("_")
-            day = PooledDay(Path(job.output) / one.path, one, day_utc_ns, unit.fs)
+            day = PooledDay(partial(output.fetched, one.path), one, day_utc_ns, unit.fs)
             of_signal.setdefault(signal, []).append(day)
     return [
         SignalAverage(name, signal, pool_days(days, *axes), tuple(days))

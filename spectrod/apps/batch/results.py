@@ -1,18 +1,16 @@
 """Results of units: a small JSON record of each, written after its files."""
 
+import errno
 import re
-from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta, Struct
 
-from spectrod.apps.batch.folders import make_folder
+from spectrod.apps.batch.output import JobOutput, write
 from spectrod.apps.batch.plan import FS_MAX, FS_MIN, Count, Unit, UtcNs
-from spectrod.formats.whole_files import write_whole
 from spectrod.lib.errors import StorageError, storage_error
 from spectrod.lib.json_text import decode_json
-from spectrod.lib.regular_files import open_regular
 from spectrod.lib.text import printable
 
 STATE_FOLDER = "state"
@@ -154,20 +152,18 @@ class UnitRecord(Struct, frozen=True, kw_only=True):
         return self.state != "failed"
 
 
-def record_path(folder: Path, unit: Unit) -> Path:
-    """Return the path of a unit's record in a folder of results."""
-    return folder / STATE_FOLDER / "records" / unit.deployment / f"{unit.name}.json"
+def record_name(unit: Unit) -> str:
+    """Return the name of a unit's record in an output."""
+    return f"{STATE_FOLDER}/records/{unit.deployment}/{unit.name}.json"
 
 
-def write_record(folder: Path, unit: Unit, record: UnitRecord) -> None:
+def write_record(output: JobOutput, unit: Unit, record: UnitRecord) -> None:
     """Write the record of a unit, in place of an older one; raises StorageError."""
-    path = record_path(folder, unit)
-    make_folder(folder, *path.parent.relative_to(folder).parts)
     text = msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n"
-    write_whole(path, text, replaces=True, follows_link=False)
+    write(output, record_name(unit), text)
 
 
-def read_record(folder: Path, unit: Unit) -> UnitRecord | None:
+def read_record(output: JobOutput, unit: Unit) -> UnitRecord | None:
     """Return the record of a unit; None if there is none, or one that is not whole or not of it.
 
     A record that cannot be decoded is not an error: the unit is computed again.
@@ -177,16 +173,17 @@ def read_record(folder: Path, unit: Unit) -> UnitRecord | None:
     StorageError
         If the file cannot be read.
     """
-    path = record_path(folder, unit)
+    name = record_name(unit)
     try:
-        with open_regular(path) as file:
-            content = file.read(RECORD_BYTES_MAX + 1)
+        content = output.read(name, RECORD_BYTES_MAX)
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise storage_error(path, error) from error
+        if error.errno == errno.EFBIG:
+            return None
+        raise storage_error(output.place(name), error) from error
     try:
-        record = parse_record(path, content)
+        record = parse_record(output.place(name), content)
     except StorageError:
         return None
     return record if _is_of(record, unit) else None
@@ -215,14 +212,14 @@ def _is_file_of(output: OutputFile, unit: Unit) -> bool:
     return re.fullmatch(f"{name}/{name}{pattern}", output.path) is not None
 
 
-def parse_record(path: Path, content: bytes) -> UnitRecord:
-    """Decode a record; raises StorageError with its path and the rule."""
+def parse_record(place: str, content: bytes) -> UnitRecord:
+    """Decode a record; raises StorageError with its place and the rule."""
     if len(content) > RECORD_BYTES_MAX:
-        raise StorageError(f"{path}: must have at most {RECORD_BYTES_MAX} bytes")
+        raise StorageError(f"{place}: must have at most {RECORD_BYTES_MAX} bytes")
     try:
         record = decode_json(content, UnitRecord)
     except ValueError as error:
-        raise StorageError(f"{path}: is no record: {printable(str(error))}") from error
+        raise StorageError(f"{place}: is no record: {printable(str(error))}") from error
     if record.v != VERSION:
-        raise StorageError(f"{path}: is a record of version {record.v}: must be {VERSION}")
+        raise StorageError(f"{place}: is a record of version {record.v}: must be {VERSION}")
     return record

@@ -3,12 +3,12 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from spectrod.apps.batch.executor import Executor
 from spectrod.apps.batch.job import Job
+from spectrod.apps.batch.output import JobOutput, output_of
 from spectrod.apps.batch.plan import Unit
-from spectrod.apps.batch.results import UnitRecord, UnitState, read_record
+from spectrod.apps.batch.results import UnitRecord, UnitState, read_record, record_name
 from spectrod.apps.batch.unit import stands, unit_digest
 from spectrod.lib.backoff import Backoff
 from spectrod.lib.errors import BusyError, StorageError, UnavailableError
@@ -58,17 +58,26 @@ class UnitStatus:
 
 def status_of(job: Job, unit: Unit) -> UnitStatus:
     """Return where a unit stands, by its record and its files; raises StorageError."""
+    return statuses_of(job, [unit])[0]
+
+
+def statuses_of(job: Job, units: Sequence[Unit]) -> list[UnitStatus]:
+    """Return where units stand, by their records and files; raises StorageError."""
+    output = output_of(job.output).snapshot([record_name(unit) for unit in units])
+    return [_status(job, output, unit) for unit in units]
+
+
+def _status(job: Job, output: JobOutput, unit: Unit) -> UnitStatus:
     if unit.refused:
         return UnitStatus(unit, None, "failed", unit.refused, REFUSED_CODE)
-    folder = Path(job.output)
-    record, digest = read_record(folder, unit), unit_digest(job, unit)
+    record, digest = read_record(output, unit), unit_digest(job, unit)
     if record is None or record.digest != digest:
         return UnitStatus(unit, None, "waiting")
     if record.state == "failed":
         if record.attempts >= job.attempts:
             return UnitStatus(unit, record, "failed", record.reason, record.exit_code)
         return UnitStatus(unit, record, "waiting", record.reason)
-    if not stands(folder, record, digest):
+    if not stands(output, record, digest):
         return UnitStatus(unit, record, "waiting", "a file of it is missing or has changed")
     return UnitStatus(unit, record, record.state, record.reason, record.exit_code)
 
@@ -91,7 +100,7 @@ def run_units(
     executor : Executor
         Where they are computed.
     units : sequence of Unit
-        Those that wait; see ``status_of``.
+        Those that wait; see ``statuses_of``.
     sleep : callable
         Makes the pauses.
 

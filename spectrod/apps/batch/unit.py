@@ -15,10 +15,11 @@ from pathlib import Path
 from spectrod.analysis.engine import Engine
 from spectrod.analysis.engine_pool import KeptEngines
 from spectrod.apps.batch.decoding import Decoders
-from spectrod.apps.batch.folders import make_folder, open_folder, open_lock
+from spectrod.apps.batch.folders import make_folder, open_lock
 from spectrod.apps.batch.job import Job, ProductName
+from spectrod.apps.batch.output import JobOutput, output_of
 from spectrod.apps.batch.plan import Unit
-from spectrod.apps.batch.products import UnitProducts
+from spectrod.apps.batch.products import UnitProducts, output_products
 from spectrod.apps.batch.results import (
     PROBLEMS_MAX,
     STATE_FOLDER,
@@ -26,12 +27,11 @@ from spectrod.apps.batch.results import (
     UnitCosts,
     UnitRecord,
     read_record,
-    record_path,
+    record_name,
     write_record,
 )
 from spectrod.apps.batch.unit_samples import UnitSamples
 from spectrod.apps.batch.unit_settings import SOFTWARE, UnitSettings, settings_of
-from spectrod.formats.whole_files import sync
 from spectrod.lib.errors import BusyError, ConfigError, SpectrodError, storage_errors
 from spectrod.lib.regular_files import open_regular
 from spectrod.lib.text import printable
@@ -63,7 +63,7 @@ def compute_unit(job: Job, unit: Unit, *, device: str = "", n_decoders: int = 0)
     Parameters
     ----------
     job : Job
-        What to compute; ``job.output`` is made if it does not exist.
+        What to compute; ``job.output`` is made if it is a folder that does not exist.
     unit : Unit
         Of the job's plan.
     device : str
@@ -79,11 +79,12 @@ def compute_unit(job: Job, unit: Unit, *, device: str = "", n_decoders: int = 0)
     """
     try:
         settings = settings_of(job, unit)
-        digest, folder = _digest(settings), Path(job.output)
-        with _claimed(folder, unit) as parts:
-            before = read_record(folder, unit)
-            if before is not None and stands(folder, before, digest):
+        digest, output = _digest(settings), output_of(job.output)
+        with _claimed(output.scratch, unit) as parts:
+            before = read_record(output, unit)
+            if before is not None and stands(output, before, digest):
                 return before
+            output.prepare(output_products(settings))
             open_engine = partial(_engines().open, job.engine, device or job.device)
             decoders = _decoders(n_decoders) if n_decoders else None
             return _compute(settings, digest, parts, before, open_engine, decoders)
@@ -110,14 +111,11 @@ def unit_digest(job: Job, unit: Unit) -> str:
         return ""
 
 
-def stands(folder: Path, record: UnitRecord, digest: str) -> bool:
+def stands(output: JobOutput, record: UnitRecord, digest: str) -> bool:
     """Return whether a result was computed from the same, and its files have their sizes."""
     if record.digest != digest or not record.is_computed:
         return False
-    try:
-        return all((folder / one.path).stat().st_size == one.size for one in record.outputs)
-    except OSError:
-        return False
+    return all(output.size(one.path) == one.size for one in record.outputs)
 
 
 def failed(job: Job, unit: Unit, error: SpectrodError) -> UnitRecord:
@@ -126,10 +124,10 @@ def failed(job: Job, unit: Unit, error: SpectrodError) -> UnitRecord:
     Settings that do not fit the samples use up all attempts: another one would fail, too. That
     another process computes the unit is not written: the record is that process's.
     """
-    folder, digest = Path(job.output), unit_digest(job, unit)
+    digest = unit_digest(job, unit)
     attempts = 0
     with suppress(SpectrodError):
-        before = read_record(folder, unit)
+        before = read_record(output_of(job.output), unit)
         if before is not None and before.state == "failed" and before.digest == digest:
             attempts = before.attempts
     needed = job.attempts if isinstance(error, ConfigError) else 0
@@ -149,7 +147,7 @@ def failed(job: Job, unit: Unit, error: SpectrodError) -> UnitRecord:
     )
     if not isinstance(error, BusyError):
         with suppress(SpectrodError):  # a full disk: the next run tries it again
-            write_record(folder, unit, record)
+            write_record(output_of(job.output), unit, record)
     return record
 
 
@@ -162,7 +160,7 @@ def _compute(
     decoders: Decoders | None,
 ) -> UnitRecord:
     start_s, start_cpu_s = time.perf_counter(), _processor_s(decoders)
-    job, unit = settings.job, settings.unit
+    unit, output = settings.unit, output_of(settings.job.output)
     samples = UnitSamples(unit, settings.deployment.select, decoders)
     samples.check()
     products = UnitProducts(settings, parts, samples.layout, open_engine())
@@ -177,7 +175,7 @@ def _compute(
         products.abort()
         raise
     problems = (*samples.problems, *products.problems)
-    outputs = _publish(settings, made, before)
+    outputs = _publish(settings, output, made, before)
     now_s = time.perf_counter()
     record = UnitRecord(
         deployment=unit.deployment,
@@ -206,7 +204,7 @@ def _compute(
             memory_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _KIB,
         ),
     )
-    write_record(Path(job.output), unit, record)
+    write_record(output, unit, record)
     return record
 
 
@@ -230,7 +228,6 @@ def _claimed(folder: Path, unit: Unit) -> Iterator[Path]:
     StorageError
         If the folders cannot be made, or one of them is a link.
     """
-    make_folder(folder, unit.deployment)
     state = make_folder(folder, STATE_FOLDER, "parts", unit.deployment)
     parts, lock = state / unit.name, open_lock(state, f"{unit.name}.lock")
     try:
@@ -268,13 +265,14 @@ def is_claimed(folder: Path, unit: Unit) -> bool:
 
 
 def _publish(
-    settings: UnitSettings, made: dict[ProductName, list[Path]], before: UnitRecord | None
+    settings: UnitSettings,
+    output: JobOutput,
+    made: dict[ProductName, list[Path]],
+    before: UnitRecord | None,
 ) -> tuple[OutputFile, ...]:
     """Give complete files their names; remove the files of an earlier result that are no more."""
-    folder, unit = Path(settings.job.output), settings.unit
-    target = folder / unit.deployment
-    outputs = []
-    moves = []
+    unit = settings.unit
+    outputs, files = [], {}
     for product, paths in made.items():
         for path in paths:
             name = path.name
@@ -282,19 +280,14 @@ def _publish(
                 # Of an hour, too, the writer's name has the day alone.
                 name = name.replace(f"_{unit.name[:8]}", f"_{unit.name}")
             relative = f"{unit.deployment}/{name}"
-            moves.append((path, name))
+            files[relative] = path
             outputs.append(_output_file(product, path, relative))
-    with storage_errors(target):
-        if before is None or before.is_computed:  # that of a failure counts the attempts
-            record_path(folder, unit).unlink(missing_ok=True)
-        with open_folder(folder, unit.deployment) as directory:
-            for path, name in moves:
-                os.rename(path, name, dst_dir_fd=directory.fileno())
-        sync(target)
-        kept = {one.path for one in outputs}
-        for old in before.outputs if before is not None else ():
-            if old.path not in kept:
-                (folder / old.path).unlink(missing_ok=True)
+    if before is None or before.is_computed:  # that of a failure counts the attempts
+        output.remove(record_name(unit))
+    output.publish(files)
+    for old in before.outputs if before is not None else ():
+        if old.path not in files:
+            output.remove(old.path)
     return tuple(outputs)
 
 

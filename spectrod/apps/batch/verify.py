@@ -8,12 +8,13 @@ from pathlib import Path
 import msgspec
 
 from spectrod.apps.batch.job import Job
+from spectrod.apps.batch.output import output_of
 from spectrod.apps.batch.plan import Unit
-from spectrod.apps.batch.results import UnitRecord
+from spectrod.apps.batch.results import OutputFile, UnitRecord
 from spectrod.apps.batch.run import UnitStatus
 from spectrod.apps.batch.unit import compute_unit, file_digest
 from spectrod.apps.batch.unit_samples import UnitSamples
-from spectrod.lib.errors import SpectrodError
+from spectrod.lib.errors import SpectrodError, StorageError
 from spectrod.recording.inputs import open_recording
 
 _READ_PRODUCTS = ("spectra",)
@@ -22,22 +23,20 @@ _READ_PRODUCTS = ("spectra",)
 
 def file_problems(job: Job, record: UnitRecord) -> Iterator[str]:
     """Yield what is wrong with the files of a result: missing, changed, or not readable."""
-    folder = Path(job.output)
+    output = output_of(job.output)
     for one in record.outputs:
-        path = folder / one.path
         try:
-            size, sha256 = file_digest(path)
+            with output.fetched(one.path) as path:
+                _check_file(path, one)
         except SpectrodError as error:
             yield str(error)
-            continue
-        if (size, sha256) != (one.size, one.sha256):
-            yield f"{path}: is not what was computed: its content has changed"
-            continue
-        if one.product in _READ_PRODUCTS:
-            try:
-                open_recording(path).close()
-            except SpectrodError as error:
-                yield str(error)
+
+
+def _check_file(path: Path, output: OutputFile) -> None:
+    if file_digest(path) != (output.size, output.sha256):
+        raise StorageError(f"{path}: is not what was computed: its content has changed")
+    if output.product in _READ_PRODUCTS:
+        open_recording(path).close()
 
 
 def input_problems(unit: Unit) -> Iterator[str]:

@@ -42,6 +42,27 @@ class FilePart(NamedTuple):
         return self.size, self.mtime_ns, self.etag
 
 
+class SentPart(NamedTuple):
+    """Bytes of a file that is sent in parts.
+
+    Attributes
+    ----------
+    number : int
+        Counted from 1.
+    first : int
+        Place of its first byte in the file.
+    content : bytes
+        Of all but the last part as many as of the first.
+    size : int
+        Of the whole file [bytes].
+    """
+
+    number: int
+    first: int
+    content: bytes
+    size: int
+
+
 def promised(content_range: str, first: int, end: int) -> tuple[int, int]:
     """Return the number of bytes that an answer promises, and the size of the file.
 
@@ -82,3 +103,19 @@ def missing() -> OSError:
 def denied() -> OSError:
     """Return the error of a file that may not be read."""
     return PermissionError(errno.EACCES, f"{os.strerror(errno.EACCES)} by its store")
+
+
+def no_bucket() -> OSError:
+    """Return the error of a file whose bucket is not there."""
+    return OSError(errno.EIO, "there is no such bucket")
+
+
+def no_room(code: str) -> OSError:
+    """Return the error of a file that a store has no room for.
+
+    Parameters
+    ----------
+    code : str
+        What the store answers.
+    """
+    return OSError(errno.ENOSPC, f"its store takes no more bytes ({code or 'no room'})")

@@ -1,8 +1,9 @@
 """Object stores: buckets of S3 and of Google, by the libraries' own configuration."""
 
 import datetime as dt
-import errno
-from collections.abc import Awaitable
+import re
+from collections.abc import Awaitable, Sequence
+from contextlib import suppress
 from typing import Annotated, Any, NamedTuple, TypeVar
 
 import aiohttp
@@ -13,10 +14,13 @@ from spectrod.dsp.units import NS_PER_S
 from spectrod.source.store.file_part import (
     SIZE_MAX,
     FilePart,
+    SentPart,
     UnreachableError,
     denied,
     etag_of,
     missing,
+    no_bucket,
+    no_room,
     promised,
     refused,
 )
@@ -29,27 +33,42 @@ READ_S = 30.0
 PAGE_KEYS = 1000
 """Most keys of a page of a list."""
 
+_BINARY = "application/octet-stream"
+_CODE = re.compile(r"[A-Za-z0-9.]{1,64}")
+_FULL = re.compile(r"Quota|StorageFull|Insufficient")
+"""In codes of stores of S3's protocol that take no more bytes."""
+_FULL_STATUS = 507
+_AGAIN = ("BadDigest", "IncompleteBody", "RequestTimeout", "XAmzContentSHA256Mismatch")
+"""Codes of refusals that another attempt may mend."""
+_MEANINGS = {"InvalidRange": "InvalidRange: an empty file, or shorter than it said"}
+_AGAIN_STATUSES = (408, 409, 425, 429)
+_NOT_IMPLEMENTED = 501
+
 _T = TypeVar("_T")
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 class KeyPage(NamedTuple):
-    """Part of the list of a bucket.
+    """SentPart of the list of a bucket.
 
     Attributes
     ----------
-    keys : list of str
-        At most ``PAGE_KEYS``.
+    sizes : dict of int
+        Size of each file by its key [bytes]; at most ``PAGE_KEYS``.
     token : str
         Asks for the next page; empty for the last one.
     """
 
-    keys: list[str]
+    sizes: dict[str, int]
     token: str
+
+
+_Size = Annotated[int, msgspec.Meta(ge=0, le=SIZE_MAX)]
 
 
 class _S3Key(msgspec.Struct, rename="pascal"):
     key: str
+    size: _Size = 0
 
 
 class _S3Page(msgspec.Struct, rename="pascal"):
@@ -57,8 +76,18 @@ class _S3Page(msgspec.Struct, rename="pascal"):
     next_continuation_token: str = ""
 
 
+class _S3Upload(msgspec.Struct, rename="pascal"):
+    key: str
+    upload_id: str
+
+
+class _S3Uploads(msgspec.Struct, rename="pascal"):
+    uploads: list[_S3Upload] = []
+
+
 class _GcsKey(msgspec.Struct):
     name: str
+    size: _Size = 0
 
 
 class _GcsPage(msgspec.Struct, rename="camel"):
@@ -67,7 +96,7 @@ class _GcsPage(msgspec.Struct, rename="camel"):
 
 
 class _GcsFile(msgspec.Struct):
-    size: Annotated[int, msgspec.Meta(ge=0, le=SIZE_MAX)]
+    size: _Size
     type: str
     mtime: dt.datetime | None = None
     generation: str | int = ""
@@ -113,9 +142,58 @@ class S3Store:
             "list_objects_v2", Bucket=bucket, Prefix=prefix, MaxKeys=PAGE_KEYS, **wanted
         )
         found = _understood(answer, _S3Page)
-        return KeyPage([one.key for one in found.contents], found.next_continuation_token)
+        sizes = {one.key: one.size for one in found.contents}
+        return KeyPage(sizes, found.next_continuation_token)
 
-    async def _call(self, method: str, **arguments: str | int) -> Any:
+    async def put(self, url: str, content: bytes) -> None:
+        """Write a file, in place of one of its name; see ``WritableStore``."""
+        bucket, key = split_object(url)
+        await self._call("put_object", Bucket=bucket, Key=key, Body=content)
+
+    async def delete(self, url: str) -> None:
+        """Remove a file, if there is one; see ``WritableStore``."""
+        bucket, key = split_object(url)
+        await self._call("delete_object", Bucket=bucket, Key=key)
+
+    async def begin(self, url: str) -> str:
+        """Begin an upload in parts; see ``WritableStore``."""
+        bucket, key = split_object(url)
+        answer = await self._call("create_multipart_upload", Bucket=bucket, Key=key)
+        return _understood(answer, _S3Upload).upload_id
+
+    async def put_part(self, url: str, upload: str, part: SentPart) -> str:
+        """Send a part of an upload; see ``WritableStore``."""
+        bucket, key = split_object(url)
+        answer = await self._call(
+            "upload_part", Bucket=bucket, Key=key, UploadId=upload, PartNumber=part.number,
+            Body=part.content,
+        )  # fmt: skip
+        return str(answer.get("ETag", ""))
+
+    async def complete(self, url: str, upload: str, tags: Sequence[str]) -> None:
+        """Make a file of the parts of an upload; see ``WritableStore``."""
+        bucket, key = split_object(url)
+        parts = [{"PartNumber": k, "ETag": tag} for k, tag in enumerate(tags, 1)]
+        await self._call(
+            "complete_multipart_upload", Bucket=bucket, Key=key, UploadId=upload,
+            MultipartUpload={"Parts": parts},
+        )  # fmt: skip
+
+    async def abort(self, url: str, upload: str) -> None:
+        """Remove the parts of an upload; see ``WritableStore``."""
+        bucket, key = split_object(url)
+        await self._call("abort_multipart_upload", Bucket=bucket, Key=key, UploadId=upload)
+
+    async def unfinished(self, url: str) -> list[tuple[str, str]]:
+        """Return address and name of uploads in parts; see ``WritableStore``."""
+        bucket, prefix = split_object(url)
+        answer = await self._call(
+            "list_multipart_uploads", Bucket=bucket, Prefix=prefix, MaxUploads=PAGE_KEYS
+        )
+        found = _understood(answer, _S3Uploads).uploads
+        return [(f"s3://{bucket}/{one.key}", one.upload_id) for one in found]
+
+    async def _call(self, method: str, **arguments: Any) -> Any:
         answer = self._fs._call_s3(method, **arguments)  # noqa: SLF001 - fsspec's async API
         return await _of_library(answer, self._refusals, self._errors)
 
@@ -135,12 +213,14 @@ class GcsStore:
     """Buckets of Google Cloud Storage; credentials are those of Google's libraries."""
 
     def __init__(self) -> None:
+        from gcsfs import core  # noqa: PLC0415
         from gcsfs.retry import HttpError  # noqa: PLC0415
         from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415
 
         self._fs = fsspec.filesystem(
             "gs", skip_instance_cache=True, use_listings_cache=False, timeout=READ_S
         )
+        self._core = core
         self._refusals = (GoogleAuthError,)
         self._errors = (HttpError, aiohttp.ClientError, OSError)
 
@@ -170,7 +250,42 @@ class GcsStore:
             self._fs._call("GET", "b/{}/o", bucket, json_out=True, **wanted)  # noqa: SLF001
         )
         found = _understood(answer, _GcsPage)
-        return KeyPage([one.name for one in found.items], found.next_page_token)
+        return KeyPage({one.name: one.size for one in found.items}, found.next_page_token)
+
+    async def put(self, url: str, content: bytes) -> None:
+        """Write a file, in place of one of its name; see ``WritableStore``."""
+        bucket, key = split_object(url)
+        await self._of_library(self._core.simple_upload(self._fs, bucket, key, content))
+
+    async def delete(self, url: str) -> None:
+        """Remove a file, if there is one; see ``WritableStore``."""
+        bucket, key = split_object(url)
+        with suppress(FileNotFoundError):
+            await self._of_library(self._fs._call("DELETE", "b/{}/o/{}", bucket, key))  # noqa: SLF001
+
+    async def begin(self, url: str) -> str:
+        """Begin an upload in parts; see ``WritableStore``."""
+        bucket, key = split_object(url)
+        return str(await self._of_library(self._core.initiate_upload(self._fs, bucket, key)))
+
+    async def put_part(self, url: str, upload: str, part: SentPart) -> str:  # noqa: ARG002
+        """Send a part of an upload; the last one makes the file; see ``WritableStore``."""
+        sent = self._core.upload_chunk(
+            self._fs, upload, part.content, part.first, part.size, _BINARY
+        )
+        await self._of_library(sent)
+        return ""
+
+    async def complete(self, url: str, upload: str, tags: Sequence[str]) -> None:
+        """Do nothing: the last part made the file."""
+
+    async def abort(self, url: str, upload: str) -> None:  # noqa: ARG002
+        """Remove the parts of an upload; see ``WritableStore``."""
+        await self._of_library(self._fs._call("DELETE", upload))  # noqa: SLF001
+
+    async def unfinished(self, url: str) -> list[tuple[str, str]]:  # noqa: ARG002
+        """Return nothing: the store forgets unfinished uploads by itself, and lists none."""
+        return []
 
     async def _of_library(self, answer: Awaitable[Any]) -> Any:
         return await _of_library(answer, self._refusals, self._errors)
@@ -209,15 +324,36 @@ def _translated(error: Exception) -> Exception:
 
     The libraries' own texts are left out, because they may tell of requests and their signatures.
     """
+    code, status = _answer_of(error)
+    if code == "NoSuchBucket":
+        return no_bucket()
     if isinstance(error, FileNotFoundError):
         return missing()
-    code = getattr(error, "code", None)
+    if _FULL.search(code) or status == _FULL_STATUS:
+        return no_room(code)
     is_forbidden = isinstance(error, OSError) and str(error).startswith("Forbidden")
-    if isinstance(error, PermissionError) or is_forbidden or code in (401, 403, "401", "403"):
+    if isinstance(error, PermissionError) or is_forbidden or status in (401, 403):
         return denied()
-    if isinstance(error, OSError) and error.errno == errno.EINVAL:
-        return refused("its store refuses to read it, as it does an empty file or a wrong name")
-    return UnreachableError(f"its store does not answer ({type(error).__name__})")
+    if code not in _AGAIN and _is_refusal(status):
+        return refused(f"its store refuses it ({_MEANINGS.get(code, code)})")
+    return UnreachableError(f"its store does not answer ({code or type(error).__name__})")
+
+
+def _is_refusal(status: int) -> bool:
+    return (400 <= status < 500 and status not in _AGAIN_STATUSES) or status == _NOT_IMPLEMENTED
+
+
+def _answer_of(error: Exception) -> tuple[str, int]:
+    """Return the code and the status of the answer that a library refused; empty and 0 for none."""
+    response = getattr(error.__cause__, "response", None)
+    if isinstance(response, dict):  # of S3
+        code, about = response.get("Error", {}).get("Code"), response.get("ResponseMetadata", {})
+        status = about.get("HTTPStatusCode")
+    else:
+        code = status = getattr(error, "code", None)
+    text, number = str(code or ""), str(status or "")
+    is_number = number.isascii() and number.isdecimal()
+    return text if _CODE.fullmatch(text) else "", int(number[:3]) if is_number else 0
 
 
 def _ns(when: dt.datetime | None) -> int:

@@ -1,4 +1,4 @@
-"""Lists the sound files of a folder in a store."""
+"""Lists the files of a folder in a store: those of sound, or all of a bucket."""
 
 import re
 from collections.abc import Iterator
@@ -8,6 +8,7 @@ from typing import Any
 from spectrod.lib.errors import InputError
 from spectrod.lib.text import printable
 from spectrod.source.source_listing import DEPTH_MAX, FILES_MAX, FOLDERS_MAX, SUFFIXES
+from spectrod.source.store.file_part import no_bucket
 from spectrod.source.store.stores import request, store_of
 from spectrod.source.store.urls import (
     HTTP_SCHEMES,
@@ -66,6 +67,48 @@ def list_urls(url: str, *, recursive: bool = True) -> list[str]:
     return sorted(found)
 
 
+def list_sizes(url: str) -> dict[str, int]:
+    """Return the size of each file below a folder of a bucket, by its name there [bytes].
+
+    Raises
+    ------
+    InputError
+        If there is no such bucket, it may not be read, or has too many files.
+    UnavailableError
+        If its store does not answer, or its libraries are not installed.
+    """
+    bucket, key = split_object(url)
+    prefix = f"{key}/" if key else ""
+    try:
+        found = dict(_sizes(url, bucket, prefix, recursive=True))
+    except FileNotFoundError as error:  # only a bucket can be missing
+        raise InputError(f"{printable(url)}: {no_bucket().strerror}") from error
+    except OSError as error:
+        raise InputError(f"{printable(url)}: {error.strerror}") from error
+    return {name.removeprefix(prefix): size for name, size in found.items()}
+
+
+def size_of(url: str) -> int | None:
+    """Return the size of a file of a bucket [bytes], by a list of names; None if it is not there.
+
+    Raises
+    ------
+    OSError
+        If there is no such bucket, or it may not be listed.
+    UnavailableError
+        If its store does not answer, or its libraries are not installed.
+    """
+    bucket, key = split_object(url)
+    store: Any = store_of(url)
+    # The first of the names that begin with a name is that name.
+    asked = request(url, lambda: store.page(bucket, key, "", recursive=True))
+    try:
+        sizes: dict[str, int] = asked.result().sizes
+    except FileNotFoundError as error:
+        raise no_bucket() from error
+    return sizes.get(key)
+
+
 def _is_sound(url: str) -> bool:
     return PurePosixPath(file_name(url)).suffix.lower() in SUFFIXES
 
@@ -82,7 +125,7 @@ def _of_bucket(url: str, *, recursive: bool) -> Iterator[str]:
 
         matches = re.compile(glob_translate(key))
         prefix, recursive = re.split(r"[*?\[]", key, maxsplit=1)[0], True
-    for found in _keys(url, bucket, prefix, recursive=recursive):
+    for found, _ in _sizes(url, bucket, prefix, recursive=recursive):
         is_hidden = any(part.startswith(".") for part in found.removeprefix(prefix).split("/"))
         if is_hidden or not _is_sound(found):
             continue
@@ -96,7 +139,7 @@ def _meant(key: str, *, with_all: bool) -> list[str]:
     return [key, *(folders if with_all else folders[:1])]
 
 
-def _keys(url: str, bucket: str, prefix: str, *, recursive: bool) -> Iterator[str]:
+def _sizes(url: str, bucket: str, prefix: str, *, recursive: bool) -> Iterator[tuple[str, int]]:
     store: Any = store_of(url)
     token, n_keys, n_empty = "", 0, 0
     while True:
@@ -104,11 +147,11 @@ def _keys(url: str, bucket: str, prefix: str, *, recursive: bool) -> Iterator[st
             url,
             lambda: store.page(bucket, prefix, token, recursive=recursive),  # noqa: B023
         ).result()
-        n_keys += max(_PAGE_KEYS_LEAST, len(page.keys))
-        n_empty = 0 if page.keys else n_empty + 1
+        n_keys += max(_PAGE_KEYS_LEAST, len(page.sizes))
+        n_empty = 0 if page.sizes else n_empty + 1
         if n_keys > KEYS_MAX:
             raise InputError(f"{printable(url)}: has more than {KEYS_MAX} files of any kind")
-        yield from page.keys
+        yield from page.sizes.items()
         if not page.token:
             return
         if page.token == token or n_empty > EMPTY_PAGES_MAX:

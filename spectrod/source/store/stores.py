@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from functools import cache
 from typing import Any, Protocol
@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from spectrod.lib.backoff import Backoff
 from spectrod.lib.errors import UnavailableError
 from spectrod.lib.text import printable
-from spectrod.source.store.file_part import FilePart, UnreachableError
+from spectrod.source.store.file_part import FilePart, SentPart, UnreachableError
 from spectrod.source.store.urls import HTTP_SCHEMES, scheme_of
 
 REQUEST_S = 60.0
@@ -39,6 +39,44 @@ class Store(Protocol):
             If it is missing, may not be read, or its store cannot read by parts.
         UnreachableError
             If another attempt may succeed.
+        """
+        ...
+
+
+class WritableStore(Store, Protocol):
+    """Files of a store that can be written; errors are those of ``read``.
+
+    A file appears under its name when it is complete, in place of one that had it.
+    """
+
+    async def put(self, url: str, content: bytes) -> None:
+        """Write a file in one request."""
+        ...
+
+    async def delete(self, url: str) -> None:
+        """Remove a file, if there is one."""
+        ...
+
+    async def begin(self, url: str) -> str:
+        """Begin an upload in parts, and return its name."""
+        ...
+
+    async def put_part(self, url: str, upload: str, part: SentPart) -> str:
+        """Send a part, and return what ``complete`` needs of it."""
+        ...
+
+    async def complete(self, url: str, upload: str, tags: Sequence[str]) -> None:
+        """Make the file of all parts."""
+        ...
+
+    async def abort(self, url: str, upload: str) -> None:
+        """Remove the parts of an upload that is not completed."""
+        ...
+
+    async def unfinished(self, url: str) -> list[tuple[str, str]]:
+        """Return some uploads in parts that are not completed: their files' addresses and names.
+
+        ``url`` is what these addresses begin with.
         """
         ...
 
@@ -79,7 +117,9 @@ def _store(kind: str) -> Any:
     return S3Store() if kind == "s3" else GcsStore()
 
 
-def request(url: str, call: Callable[[], Coroutine[Any, Any, Any]]) -> Future[Any]:
+def request(
+    url: str, call: Callable[[], Coroutine[Any, Any, Any]], limit_s: float | None = None
+) -> Future[Any]:
     """Start a request on fsspec's event loop, and repeat it while its store does not answer.
 
     Parameters
@@ -88,6 +128,8 @@ def request(url: str, call: Callable[[], Coroutine[Any, Any, Any]]) -> Future[An
         What is asked for, for errors.
     call : callable
         Makes the coroutine of one attempt.
+    limit_s : float, optional
+        Longest time of an attempt [s]; ``REQUEST_S`` by default.
 
     Returns
     -------
@@ -96,18 +138,18 @@ def request(url: str, call: Callable[[], Coroutine[Any, Any, Any]]) -> Future[An
     """
     from fsspec.asyn import get_loop  # noqa: PLC0415
 
-    return asyncio.run_coroutine_threadsafe(_repeated(url, call), get_loop())
+    return asyncio.run_coroutine_threadsafe(_repeated(url, call, limit_s or REQUEST_S), get_loop())
 
 
-async def _repeated(url: str, call: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+async def _repeated(url: str, call: Callable[[], Coroutine[Any, Any, Any]], limit_s: float) -> Any:
     backoff = Backoff(BACKOFF_FIRST_S, BACKOFF_LAST_S)
     n_attempts = 0
     while True:
         try:
-            async with asyncio.timeout(REQUEST_S):
+            async with asyncio.timeout(limit_s):
                 return await call()
         except TimeoutError:
-            reason = f"its store does not answer within {REQUEST_S:g} s"
+            reason = f"its store does not answer within {limit_s:g} s"
         except UnreachableError as error:
             reason = str(error)
         n_attempts += 1

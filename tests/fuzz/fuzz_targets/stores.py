@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import msgspec
 from botocore import parsers
+from botocore.exceptions import ClientError
 from botocore.session import Session
 from fuzzing import Target, nested
 from gcsfs import GCSFileSystem
@@ -48,7 +49,13 @@ _XML_WORDS = (
     *(b"&x;", b"<![CDATA[", b"]]>", b'xmlns="a"', b"<?xml version='1.0' encoding='utf-16'?>"),
     *(b"<Error>", b"<Code>", b"url", b"%ff", b"\0", b"\xff", b"9" * 5000, b"-1", b"nan"),
 )
-_S3 = Session().get_service_model("s3").operation_model("ListObjectsV2").output_shape
+_S3_LISTS = {
+    Session().get_service_model("s3").operation_model(name).output_shape: kind
+    for name, kind in (
+        ("ListObjectsV2", objects._S3Page),
+        ("ListMultipartUploads", objects._S3Uploads),
+    )
+}
 _PARSER = parsers.create_parser("rest-xml")
 _GCS = object.__new__(GCSFileSystem)
 
@@ -98,15 +105,39 @@ async def _parsed(parse: object) -> object:
 
 
 def check_s3_list(data: bytes) -> None:
-    """Read a page of a bucket by the library of S3: keys and a token, or one error."""
-    response = {"body": data, "headers": {}, "status_code": 200}
-    call = objects._of_library(_parsed(lambda: _PARSER.parse(response, _S3)), (), (OSError,))
+    """Read a page of a bucket by the library of S3: keys and a token, uploads, or one error."""
+    for shape, kind in _S3_LISTS.items():
+        call = objects._of_library(_parsed(lambda: _s3(data, shape, 200)), (), (OSError,))  # noqa: B023
+        try:
+            found = objects._understood(_run(data, call), kind)
+        except (OSError, objects.UnreachableError):
+            continue
+        if isinstance(found, objects._S3Uploads):
+            assert all(isinstance(one.upload_id, str) for one in found.uploads)
+            continue
+        assert all(isinstance(one.key, str) for one in found.contents)
+        assert all(0 <= one.size <= SIZE_MAX for one in found.contents)
+        assert isinstance(found.next_continuation_token, str)
+    _check_refusal(data, next(iter(_S3_LISTS)))
+
+
+def _s3(data: bytes, shape: object, status: int) -> object:
+    return _PARSER.parse({"body": data, "headers": {}, "status_code": status}, shape)
+
+
+def _check_refusal(data: bytes, shape: object) -> None:
+    """Read the same as a refusal: a short line, whatever it says."""
     try:
-        page = objects._understood(_run(data, call), objects._S3Page)
-    except (OSError, objects.UnreachableError):
+        response = _s3(data, shape, 400)
+    except parsers.ResponseParserError:
         return
-    assert all(isinstance(one.key, str) for one in page.contents)
-    assert isinstance(page.next_continuation_token, str)
+    error = OSError("from the library")
+    error.__cause__ = ClientError(response, "PutObject")  # type: ignore[arg-type]
+    found = objects._translated(error)
+    text = found.strerror if isinstance(found, OSError) else str(found)
+    assert text.isascii()
+    assert text.isprintable()
+    assert len(text) < 120
 
 
 def check_gcs(data: bytes) -> None:
@@ -155,7 +186,13 @@ def s3_seeds() -> list[bytes]:
         b'<?xml version="1.0"?><ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
     )
     token = b"<IsTruncated>true</IsTruncated><NextContinuationToken>t</NextContinuationToken>"
-    return [head + one + token + b"</ListBucketResult>", head + b"</ListBucketResult>"]
+    upload = b"<Upload><Key>a/b.nc</Key><UploadId>x</UploadId></Upload>"
+    return [
+        head + one + token + b"</ListBucketResult>",
+        head + b"</ListBucketResult>",
+        b"<ListMultipartUploadsResult>" + upload + b"</ListMultipartUploadsResult>",
+        b"<Error><Code>QuotaExceeded</Code><Message>x</Message></Error>",
+    ]
 
 
 def gcs_seeds() -> list[bytes]:

@@ -18,6 +18,7 @@ from spectrod.config.config_files import parse, read
 from spectrod.lib.errors import ConfigError, InputError
 from spectrod.lib.text import printable
 from spectrod.source.source_listing import list_sound_files
+from spectrod.source.store.urls import is_url
 
 _log = logging.getLogger(__name__)
 
@@ -193,6 +194,11 @@ def _of_job(path: Path) -> tuple[Path, JobZones]:
     output = job.get("output") if isinstance(job, dict) else None
     if not isinstance(output, str) or not output:
         raise ConfigError(f"{printable(path)}: job.output: must be the folder of the results")
+    if is_url(output):
+        raise InputError(
+            f"{printable(path)}: job.output={printable(output)}: must be a folder; spectrod batch "
+            "merge copies results from a bucket into one"
+        )
     found = path.parent / Path(output).expanduser()
     if not found.is_dir():
         raise InputError(f"{printable(found)}: has no results yet: spectrod batch run {path.name}")

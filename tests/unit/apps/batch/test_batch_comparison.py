@@ -242,7 +242,7 @@ def test_the_report_has_two_deployments_on_one_scale_and_their_difference(tmp_pa
     differences = [band.difference_db for band in found.bands]
     np.testing.assert_allclose(differences, 20 * np.log10(2), atol=0.01)
     assert len(differences) == 6
-    path = write_report(job, report, html_page(report, pictures))
+    path = Path(write_report(job, report, html_page(report, pictures)))
     page = path.read_text()
     assert page.count("<h3>south less north</h3>") == 1
     assert len(set(re.findall(r"black (\S+) to yellow (\S+) dB", page))) == 1

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from spectrod.apps.batch.fingerprint import fingerprint
+from spectrod.apps.batch.folder_output import FolderOutput
 from spectrod.apps.batch.job_file import read_job
 from spectrod.apps.batch.merge import collect
 from spectrod.apps.batch.plan import (
@@ -26,7 +27,7 @@ from spectrod.apps.batch.results import (
     OutputFile,
     UnitRecord,
     read_record,
-    record_path,
+    record_name,
     write_record,
 )
 from spectrod.apps.batch.scan import scan
@@ -92,10 +93,10 @@ def test_an_edited_plan_is_refused(tmp_path, of_unit, of_piece, rule):
 )
 def test_a_record_that_is_not_of_the_unit_counts_as_none(tmp_path, change):
     """So files of other units are neither removed nor replaced because of it."""
-    write_record(tmp_path, UNIT, RECORD)
-    assert read_record(tmp_path, UNIT) == RECORD
-    write_record(tmp_path, UNIT, msgspec.structs.replace(RECORD, **change))
-    assert read_record(tmp_path, UNIT) is None
+    write_record(FolderOutput(tmp_path), UNIT, RECORD)
+    assert read_record(FolderOutput(tmp_path), UNIT) == RECORD
+    write_record(FolderOutput(tmp_path), UNIT, msgspec.structs.replace(RECORD, **change))
+    assert read_record(FolderOutput(tmp_path), UNIT) is None
 
 
 @pytest.fixture(scope="module")
@@ -115,8 +116,9 @@ def shards(tmp_path_factory):
 
 def with_outputs(shard, unit, *more):
     """Write the record of a unit with files beside its own."""
-    record = read_record(shard, unit)
-    write_record(shard, unit, msgspec.structs.replace(record, outputs=(*record.outputs[:1], *more)))
+    record = read_record(FolderOutput(shard), unit)
+    changed = msgspec.structs.replace(record, outputs=(*record.outputs[:1], *more))
+    write_record(FolderOutput(shard), unit, changed)
 
 
 def test_a_record_replaces_no_file_of_another_unit(shards, tmp_path):
@@ -126,7 +128,7 @@ def test_a_record_replaces_no_file_of_another_unit(shards, tmp_path):
     shutil.copytree(shard, tmp_path / "shard")
     (tmp_path / "results").mkdir()
     first, second = plan.units
-    assert collect(job, BatchPlan(plan.head, (first,), ()), [tmp_path / "shard"]) == 1
+    assert collect(job, BatchPlan(plan.head, (first,), ()), [str(tmp_path / "shard")]) == 1
     ours = tmp_path / "results" / "north" / f"north_{first.name}_flags.csv"
     theirs = tmp_path / "shard" / "north" / ours.name
     before = ours.read_bytes()
@@ -135,7 +137,7 @@ def test_a_record_replaces_no_file_of_another_unit(shards, tmp_path):
     path = f"north/{ours.name}"
     stranger = OutputFile(product="flags", path=path, size=size, sha256=sha256)
     with_outputs(tmp_path / "shard", second, stranger)
-    assert collect(job, plan, [tmp_path / "shard"]) == 0
+    assert collect(job, plan, [str(tmp_path / "shard")]) == 0
     assert ours.read_bytes() == before
 
 
@@ -148,12 +150,13 @@ def test_a_file_of_a_size_that_no_product_has_is_not_copied(shards, tmp_path):
     unit = plan.units[1]
     name = f"north_{unit.name}_flags.csv"
     os.truncate(tmp_path / "shard" / "north" / name, 1 << 40)
-    record = read_record(tmp_path / "shard", unit)
+    shard = FolderOutput(tmp_path / "shard")
+    record = read_record(shard, unit)
     outputs = (msgspec.structs.replace(record.outputs[0], size=1 << 40),)
-    write_record(tmp_path / "shard", unit, msgspec.structs.replace(record, outputs=outputs))
+    write_record(shard, unit, msgspec.structs.replace(record, outputs=outputs))
     rule = f"{name}: has {1 << 40} bytes: must have at most 1048576"
     with pytest.raises(StorageError, match=rule):
-        collect(job, plan, [tmp_path / "shard"])
+        collect(job, plan, [str(tmp_path / "shard")])
 
 
 @pytest.mark.parametrize(
@@ -179,15 +182,15 @@ def test_a_record_names_the_files_of_its_unit_each_once(shards, tmp_path, produc
     with_outputs(tmp_path / "shard", unit, more)
     rule = f"{path} as {product}: is no file of north/{unit.name}, or is named twice"
     with pytest.raises(StorageError, match=re.escape(rule)):
-        collect(job, plan, [tmp_path / "shard"])
+        collect(job, plan, [str(tmp_path / "shard")])
 
 
 def test_pipes_in_place_of_files_are_not_waited_for(tmp_path):
     """Inputs, results and records that are pipes end in an error."""
-    path = record_path(tmp_path, UNIT)
+    path = tmp_path / record_name(UNIT)
     path.parent.mkdir(parents=True)
     os.mkfifo(path)
-    for read in (file_digest, lambda _: read_record(tmp_path, UNIT)):
+    for read in (file_digest, lambda _: read_record(FolderOutput(tmp_path), UNIT)):
         with pytest.raises(StorageError, match=r"19700101\.json: must be a regular file"):
             read(path)
     with pytest.raises(OSError, match="must be a regular file"):

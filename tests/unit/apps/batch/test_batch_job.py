@@ -205,6 +205,30 @@ def test_missing_packages_are_named_once(tmp_path, monkeypatch, missing, merged,
     product_packages.need_packages(job, for_units=False, for_merge=False)
 
 
+@pytest.mark.parametrize(
+    ("lines", "text"),
+    [
+        ('output = "https://host/a"', "job.output: https://host/a: must be a folder, or s3:// or"),
+        ('output = "azure://abc/a"', "job.output: azure://abc/a: must be a folder, or s3:// or"),
+        ('output = "s3://abc/../a"', "job.output: s3://abc/../a: names of folders in it must have"),
+        (
+            'output = "s3://abc/a"\nmerged = ["zarr"]',
+            "job.merged=['zarr']: needs an output that is a folder: a bucket cannot replace",
+        ),
+    ],
+)
+def test_outputs_that_cannot_be(tmp_path, lines, text):
+    """One line with the key, the value and the rule."""
+    ((_, _, found),) = mistakes(tmp_path, GOOD.replace('output = "results"', lines))
+    assert found.startswith(text)
+
+
+def test_an_output_may_be_in_a_bucket(tmp_path):
+    """Its address has no slash at its end."""
+    text = GOOD.replace('"results"', '"s3://abc/pier/"')
+    assert job_of(tmp_path, text).output == "s3://abc/pier"
+
+
 SITE = """
 latitude = 54.5
 longitude = -3

@@ -4,7 +4,9 @@ import json
 import os
 import re
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -17,6 +19,7 @@ import pytest
 
 from spectrod.apps.batch.daily_file import EFFORTS
 from spectrod.apps.batch.flags import parse_flags
+from spectrod.apps.batch.folder_output import FolderOutput
 from spectrod.apps.batch.ltsa import HEIGHT, LongTermAverage, PooledDay, _Pool, pool_days
 from spectrod.apps.batch.plan import write_plan
 from spectrod.apps.batch.planner import plan_job
@@ -57,7 +60,7 @@ def computed(tmp_path_factory):
     failed = msgspec.structs.replace(
         failed, digest=second.digest(job), attempts=job.attempts, begin_utc_ns=second.begin_utc_ns
     )
-    write_record(folder / "results", second, failed)
+    write_record(FolderOutput(folder / "results"), second, failed)
     return job, plan, [status_of(job, unit) for unit in plan.units]
 
 
@@ -138,7 +141,7 @@ def test_the_average_is_the_mean_power(computed, n_minutes):
         bounds, level, effort = (file[name][:] for name in ("frequency_bnds", "psd", "effort"))
     minutes = np.flatnonzero(effort)
     begin_ns = statuses[0].unit.start_utc_ns
-    day = PooledDay(path, output, statuses[0].unit.begin_utc_ns, FS)
+    day = PooledDay(partial(nullcontext, path), output, statuses[0].unit.begin_utc_ns, FS)
     average = pool_days([day], begin_ns, begin_ns + n_minutes * 60 * S_NS)
     n_filled = 2 if n_minutes == 3 else 1
     assert average.level.shape == (HEIGHT, min(n_minutes, 1200))
@@ -176,7 +179,7 @@ def test_columns_stand_for_periods_of_a_schedule(n_columns, period_s):
     pool = _Pool(0, 4320, n_columns, 500.0)
     lost = {0: [], 1: [50, 70], 2: []}
     for day, missing in lost.items():
-        about = PooledDay(Path(), None, day * 86400 * S_NS, 1000.0)
+        about = PooledDay(partial(nullcontext, Path()), None, day * 86400 * S_NS, 1000.0)
         minutes = np.setdiff1d(np.arange(0, 1440, 10), missing)
         pool.add(FakeDay(minutes, len(about.bands)), about)
     level, found_s = pool.columns()
@@ -198,7 +201,11 @@ def test_a_damaged_daily_file_is_left_out(tmp_path):
     path = tmp_path / "north_20260501.nc"
     path.write_bytes(b"no NetCDF")
     paths = [path, tmp_path / "missing.nc"]
-    days = [PooledDay(one, output_of(path), 0, FS) for one in paths]
+    outputs = [msgspec.structs.replace(output_of(path), path=f"north/{one.name}") for one in paths]
+    days = [
+        PooledDay(partial(nullcontext, one), output, 0, FS)
+        for one, output in zip(paths, outputs, strict=True)
+    ]
     average = pool_days(days, 0, 60 * S_NS)
     assert average.unreadable == ("north_20260501.nc", "missing.nc")
     assert np.isnan(average.level).all()
@@ -215,8 +222,8 @@ def test_a_daily_file_of_a_terabyte_is_not_read(tmp_path):
     path = tmp_path / "north_20260501.nc"
     path.touch()
     os.truncate(path, 1 << 40)
-    output = OutputFile(product="millidecade", path="north/a.nc", size=1 << 40, sha256="00")
-    average = pool_days([PooledDay(path, output, 0, FS)], 0, 60 * S_NS)
+    output = OutputFile(product="millidecade", path=f"north/{path.name}", size=1 << 40, sha256="00")
+    average = pool_days([PooledDay(partial(nullcontext, path), output, 0, FS)], 0, 60 * S_NS)
     assert average.unreadable == (path.name,)
 
 
@@ -235,7 +242,7 @@ def test_a_file_that_is_not_that_of_its_record_is_left_out(computed, tmp_path):
     changed = tmp_path / path.name
     changed.write_bytes(content)
     for one, unreadable in ((path, ()), (changed, (path.name,))):
-        days = [PooledDay(one, output, unit.begin_utc_ns, FS)]
+        days = [PooledDay(partial(nullcontext, one), output, unit.begin_utc_ns, FS)]
         average = pool_days(days, unit.start_utc_ns, unit.start_utc_ns + 60 * S_NS)
         assert average.unreadable == unreadable
         assert np.isfinite(average.level).any() == (not unreadable)
@@ -263,7 +270,7 @@ def test_arrays_that_no_daily_file_has_are_not_read(computed, tmp_path, change):
         if form is not None:
             shape, dtype = form
             file.create_dataset(name, shape, dtype, chunks=(min(shape[0], 1440), *shape[1:]))
-    day = PooledDay(changed, output_of(changed), unit.begin_utc_ns, FS)
+    day = PooledDay(partial(nullcontext, changed), output_of(changed), unit.begin_utc_ns, FS)
     average = pool_days([day], unit.start_utc_ns, unit.start_utc_ns + 60 * S_NS)
     assert average.unreadable == (path.name,)
     assert np.isnan(average.level).all()
@@ -351,7 +358,7 @@ def test_the_page_has_the_times_of_its_job(computed):
 def test_the_page_loads_nothing_and_runs_nothing(computed):
     """Names and reasons from outside are text; the only thing loaded is a picture inside."""
     report, pictures = make_report(*computed)
-    path = write_report(computed[0], report, html_page(report, pictures))
+    path = Path(write_report(computed[0], report, html_page(report, pictures)))
     page = path.read_text()
     tags = _Tags()
     tags.feed(page)

@@ -349,7 +349,7 @@ class EndlessBucket:
     async def page(self, *_, **__):
         self.n_pages += 1
         keys = [f"{self.n_pages}-{k}.wav" for k in range(self.n_keys)]
-        return KeyPage(keys, self.token(self.n_pages))
+        return KeyPage(dict.fromkeys(keys, 1), self.token(self.n_pages))
 
 
 @pytest.mark.parametrize(

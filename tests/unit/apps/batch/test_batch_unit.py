@@ -12,13 +12,15 @@ import numpy as np
 import pytest
 import soundfile
 
+from spectrod.apps.batch import folder_output
 from spectrod.apps.batch import unit as batch_unit
 from spectrod.apps.batch.command import Stop
 from spectrod.apps.batch.executor import attempt
+from spectrod.apps.batch.folder_output import FolderOutput
 from spectrod.apps.batch.local_executor import LocalExecutor
 from spectrod.apps.batch.merge import collect, summarise
 from spectrod.apps.batch.planner import plan_job
-from spectrod.apps.batch.results import parse_record, read_record, record_path
+from spectrod.apps.batch.results import parse_record, read_record, record_name
 from spectrod.apps.batch.run import run_units, status_of
 from spectrod.apps.batch.unit import compute_unit, failed
 from spectrod.apps.batch.unit_samples import UnitSamples
@@ -165,13 +167,13 @@ def test_a_full_disk_leaves_nothing(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
-        patch.setattr(batch_unit, "sync", full)
+        patch.setattr(folder_output, "sync", full)
         record = compute_unit(job, unit)
     assert (record.state, record.exit_code, record.attempts) == ("failed", 74, 1)
     assert record.reason.endswith("north: No space left on device")
     assert status_of(job, unit).state == "waiting"
     assert compute_unit(job, unit).state == "done"
-    assert list(file_problems(job, read_record(Path(job.output), unit))) == []
+    assert list(file_problems(job, read_record(FolderOutput(Path(job.output)), unit))) == []
 
 
 def test_attempts_count_where_files_cannot_have_their_names(tmp_path):
@@ -231,7 +233,7 @@ def test_a_unit_is_of_one_process(tmp_path):
         75,
         "another process computes it",
     )
-    assert not record_path(Path(job.output), unit).exists()
+    assert not (Path(job.output) / record_name(unit)).exists()
 
 
 def test_shards_are_collected(tmp_path):
@@ -242,15 +244,15 @@ def test_shards_are_collected(tmp_path):
     compute_unit(job, first)
     record = compute_unit(other, second)
     plan = plan_job(job)
-    assert collect(job, plan, [tmp_path / "other"]) == 1
-    assert collect(job, plan, [tmp_path / "other"]) == 0
+    assert collect(job, plan, [str(tmp_path / "other")]) == 1
+    assert collect(job, plan, [str(tmp_path / "other")]) == 0
     assert summarise(job, plan).n_units["done"] == 2
     assert list(recomputed_problems(job, second, record)) == []
     path = tmp_path / "other" / record.outputs[0].path
     path.write_bytes(path.read_bytes().replace(b"6", b"7"))
-    record_path(tmp_path / "results", second).unlink()
+    (tmp_path / "results" / record_name(second)).unlink()
     with pytest.raises(StorageError, match="is not what was computed: its content has changed"):
-        collect(job, plan, [tmp_path / "other"])
+        collect(job, plan, [str(tmp_path / "other")])
 
 
 @pytest.mark.parametrize(
@@ -267,13 +269,13 @@ def test_links_in_folders_of_shards_are_refused(tmp_path, link):
     path.rename(tmp_path / "elsewhere")
     path.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(StorageError) as error:
-        collect(job, plan_job(job), [other])
+        collect(job, plan_job(job), [str(other)])
     assert str(error.value) == f"{path}: is a link: must be a file or a folder below {other}"
     assert not (tmp_path / "results").exists()
     path.unlink()
     (tmp_path / "elsewhere").rename(path)
     (tmp_path / "whole").symlink_to(other)
-    assert collect(job, plan_job(job), [tmp_path / "whole"]) == 1
+    assert collect(job, plan_job(job), [str(tmp_path / "whole")]) == 1
 
 
 @pytest.mark.parametrize(
@@ -287,7 +289,7 @@ def test_links_in_folders_of_shards_are_refused(tmp_path, link):
 def test_other_files_are_no_records(content, rule):
     """Anything else than a whole record is an error with its path and the rule."""
     with pytest.raises(StorageError, match=f"r.json: {rule}"):
-        parse_record(Path("r.json"), content)
+        parse_record("r.json", content)
 
 
 @pytest.mark.slow
@@ -317,7 +319,7 @@ def test_a_bug_is_the_failure_of_its_unit(tmp_path, monkeypatch, capsys, debug):
     reason = "a bug; please report it (SPECTROD_DEBUG=1 shows where)"
     assert (record.state, record.exit_code) == ("failed", 70)
     assert record.reason == f"ZeroDivisionError('by nothing'): {reason}"
-    assert read_record(tmp_path / "results", unit) == record
+    assert read_record(FolderOutput(tmp_path / "results"), unit) == record
     assert ("in _divide" in capsys.readouterr().err) == bool(debug)
 
 

@@ -219,6 +219,10 @@ def test_results_without_pyramids_say_how_to_make_them(tmp_path):
         ("[job", r"JOB.toml:1:5: "),
         ("[job]\n", "JOB.toml: job.output: must be the folder of the results"),
         ("job = 3\n", "JOB.toml: job.output: must be"),
+        (
+            '[job]\noutput = "s3://abc/d"\n',
+            "job.output=s3://abc/d: must be a folder",
+        ),
         ('[job]\noutput = "gone"\n', "gone: has no results yet: spectrod batch run JOB.toml"),
     ],
 )
