@@ -26,6 +26,9 @@ _HDF5: Final = b"\x89HDF"
 _VALUES_BYTES: Final = 4096
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
+_STREAMINFO_BEGIN: Final = 8
+"""Begin of the first block's content in a FLAC file."""
+_LENGTH_MAX_S: Final = 1e10
 _COMMENT: Final = re.compile(
     rb"Recorded at (\d\d:\d\d:\d\d)\.\d{1,9} (\d\d/\d\d/\d{4}) \(UTC\) by [^\n]{1,400}? from "
     rb"(\S{1,800})\.(?: (?:Recording (\S{1,800}), file|File) (\S{1,800})\.(?=\s))?"
@@ -47,12 +50,15 @@ class Origin:
         Name with which the recorder opened the file; empty if the file does not say.
     begin_utc_ns : int or None
         UTC of the first row or sample, for sound in whole seconds [ns since 1970]; None if unknown.
+    length_s : float or None
+        Length of a sound file [s]; None if it does not say, and of other files.
     """
 
     source: str
     recording: str | None
     file_name: str
     begin_utc_ns: int | None
+    length_s: float | None = None
 
 
 def read_origin(descriptor: int, suffix: str) -> Origin | None:
@@ -128,7 +134,8 @@ def of_wav(descriptor: int) -> Origin | None:
         return None
     known = "" if recording == NO_RECORDING else recording
     name = _guano(page, "Original Filename") or ""
-    return Origin(source, known, name, _utc_ns(_guano(page, "Timestamp") or ""))
+    begin, length = _guano(page, "Timestamp"), _guano(page, "Length")
+    return Origin(source, known, name, _utc_ns(begin or ""), _seconds(length or ""))
 
 
 def of_values(descriptor: int) -> Origin | None:
@@ -168,7 +175,27 @@ def of_flac(descriptor: int) -> Origin | None:
         begin = dt.datetime.strptime(f"{day} {clock}", "%d/%m/%Y %H:%M:%S").replace(tzinfo=dt.UTC)
     except ValueError:
         return None
-    return Origin(source, recording if name else None, name, _ns(begin))
+    length = _flac_seconds(start[_STREAMINFO_BEGIN:])
+    return Origin(source, recording if name else None, name, _ns(begin), length)
+
+
+def _seconds(text: str) -> float | None:
+    try:
+        length = float(text)
+    except ValueError:
+        return None
+    return length if 0.0 < length < _LENGTH_MAX_S else None
+
+
+def _flac_seconds(streaminfo: bytes) -> float | None:
+    """Return the length of a FLAC file; None if it states none.
+
+    In STREAMINFO (RFC 9639, section 8.2) 20 bits of rate, 3 of channels, 5 of bits and 36 of
+    samples begin at byte 10.
+    """
+    packed = int.from_bytes(streaminfo[10:18], "big")
+    rate, n_samples = packed >> 44, packed & ((1 << 36) - 1)
+    return n_samples / rate if rate and n_samples else None
 
 
 def _utc_ns(text: str) -> int | None:

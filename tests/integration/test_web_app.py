@@ -193,6 +193,18 @@ def test_control_has_a_link_with_the_token_on_this_machine_too():
             assert "token: needed to control" in json.loads(answer.read())["error"]
 
 
+def test_recorded_sound_asks_for_the_token_on_this_machine_too(tmp_path):
+    """The link has it; without the option there is no such address."""
+    asked = "/api/sound?source=mic&t0=0&t1=1"
+    with page(NOBODY, "--listen", "127.0.0.1:0", "--sound", "--recordings", tmp_path) as one:
+        token = one.link.partition("#k=")[2]
+        assert one.get(asked)[0] == 403
+        status, body = one.get(asked, Authorization=f"Bearer {token}")
+        assert (status, json.loads(body)) == (200, {"clips": []})
+    with page(NOBODY, "--listen", "127.0.0.1:0") as one:
+        assert one.get(asked)[0] == 404
+
+
 def test_a_name_of_a_proxy_asks_for_the_token_unless_told_not_to():
     """Who names a proxy expects others; --no-token is for a proxy that asks who comes."""
     arguments = [NOBODY, "--listen", "127.0.0.1:0", "--allow-host", "a.example"]

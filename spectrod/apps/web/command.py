@@ -54,6 +54,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--control", action="store_true", help="let pages change the daemons' settings"
     )
     parser.add_argument(
+        "--sound",
+        action="store_true",
+        help="let pages with the token play and save the sound that the daemon recorded",
+    )
+    parser.add_argument(
         "--max-clients", type=count, default=32, metavar="N", help="pages at once (%(default)s)"
     )
     parser.add_argument(
@@ -118,6 +123,7 @@ def run(args: argparse.Namespace) -> int:
         has_no_token=args.no_token,
         root_path=_root_path(args.root_path),
         can_control=args.control,
+        has_sound=args.sound,
         clients=_clients(args.max_clients),
         recordings=tuple(args.recordings) or (state_folder("") / "recordings",),
         server_key=args.server_key,
@@ -147,6 +153,7 @@ def _check_archives(
         raise ConfigError(f"{both}: a server shows daemons or archives; start one for each")
     asked = {
         "--control": args.control,
+        "--sound": args.sound,
         "--recordings": args.recordings,
         "--server-key": args.server_key,
         "--key": args.key,

@@ -33,6 +33,7 @@ from spectrod.apps.web.page_files import read_page
 from spectrod.apps.web.page_origin import server_names
 from spectrod.apps.web.replay import ReplayClient, ReplayedRows
 from spectrod.apps.web.server import Server
+from spectrod.apps.web.sound.sound_routes import sound_routes
 from spectrod.apps.web.token import new_token, read_token
 from spectrod.daemon.service import Notifier, Signals
 from spectrod.lib.allocator import give_back_memory
@@ -63,6 +64,7 @@ class WebSettings:
     root_path : str
         Empty, or with a slash in front and none at the end.
     can_control : bool
+    has_sound : bool
     clients : int
     recordings : tuple of Path
     archives : tuple of str
@@ -83,6 +85,7 @@ class WebSettings:
     has_no_token: bool = False
     root_path: str = ""
     can_control: bool = False
+    has_sound: bool = False
     clients: int = 32
     recordings: tuple[Path, ...] = ()
     archives: tuple[str, ...] = ()
@@ -156,6 +159,7 @@ class _Serving:
             history=True,
             can_control=settings.can_control,
         )
+        hub.has_sound = settings.has_sound
         ring = Ring()
         hub.add_listener(ring.push)
         ask = ReplayClient(settings.server_key, settings.key_file).ask
@@ -167,6 +171,8 @@ class _Serving:
         hub.add_forgetter(lambda _: forgotten.set())
         index = RecordingIndex(settings.recordings)
         history = history_routes(index, ring, lambda: dict(hub.topics), replayed.settled)
+        if settings.has_sound:
+            history += sound_routes(settings.recordings)
         with _control(settings) as control, contextlib.closing(replayed):
             services = Services(read_page(), hub, control.answer if control else None, history)
             return await self._until(services, hub.run(), forgotten)
@@ -207,7 +213,7 @@ def _announce(settings: WebSettings, gate: Gate, listener: socket.socket, *, is_
     """
     endpoint = parse_address(settings.listen)
     is_terminal = sys.stdout is not None and sys.stdout.isatty()
-    has_use = gate.needs_token or settings.can_control
+    has_use = gate.needs_token or settings.can_control or settings.has_sound
     is_shown = has_use and (is_terminal or settings.token_file is None)
     token = gate.token.reveal() if is_shown else None
     link = page_link(endpoint, int(listener.getsockname()[1]), tls=is_tls, token=token)

@@ -66,6 +66,11 @@ class Hub:
     can_control : bool
         Whether pages may change anything.
 
+    Attributes
+    ----------
+    has_sound : bool
+        Whether pages may ask for recorded sound; to be set before the first comes.
+
     Raises
     ------
     ConfigError
@@ -84,6 +89,7 @@ class Hub:
     ) -> None:
         self._limits = limits
         self._can_control, self._has_history = can_control, history
+        self.has_sound = False
         self._table = TopicTable()
         self._sessions: dict[PageClient, PageSession] = {}
         self._views: dict[PageClient, View] = {}
@@ -159,6 +165,7 @@ class Hub:
             "limits": {name: getattr(limits, name) for name in shown},
             "can_control": self._can_control,
             "has_history": self._has_history,
+            "has_sound": self.has_sound,
         }
         client.outbox.add(encode_text("hello", **hello))
         client.outbox.set("topics", self._listed)

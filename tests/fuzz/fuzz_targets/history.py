@@ -62,6 +62,7 @@ def check_origin(data: bytes) -> None:
                 assert isinstance(found.source, str)
                 assert isinstance(found.file_name, str)
                 assert found.begin_utc_ns is None or isinstance(found.begin_utc_ns, int)
+                assert found.length_s is None or 0.0 < found.length_s < 1e11
     finally:
         os.close(descriptor)
 

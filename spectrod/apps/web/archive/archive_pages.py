@@ -100,6 +100,7 @@ class ArchivePages:
             "limits": {name: getattr(limits, name) for name in shown},
             "can_control": False,
             "has_history": True,
+            "has_sound": False,
             "is_archive": True,
         }
 

@@ -134,6 +134,28 @@ def parse_topic(query: Mapping[str, str]) -> TopicRequest:
     return TopicRequest(_whole(query, "topic", 0, _TOPIC_MAX), _name(query, "name"))
 
 
+def parse_times(query: Mapping[str, str]) -> tuple[int, int]:
+    """Read a span of time, ``t0`` and ``t1`` [ms since 1970].
+
+    Returns
+    -------
+    begin_ns, end_ns : int
+        Its ends [ns since 1970].
+
+    Raises
+    ------
+    ConfigError
+        If one is missing or breaks a rule.
+    """
+    t0_ms, t1_ms = _span(query, "t0", "t1", TIME_MAX_MS)
+    return round(t0_ms * 1e6), round(t1_ms * 1e6)
+
+
+def parse_whole(query: Mapping[str, str], name: str, most: int) -> int:
+    """Read a whole number from 0 to ``most``; raises ConfigError."""
+    return _whole(query, name, 0, most)
+
+
 def parse_levels(query: Mapping[str, str]) -> tuple[float, float]:
     """Read the ends of a colour scale, ``lo`` and ``hi`` [dB].
 

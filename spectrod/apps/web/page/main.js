@@ -32,6 +32,7 @@ import { applyTheme, watchTheme } from "./plot/theme.js";
 import { savePast, saveSelection, saveShown } from "./side/saving.js";
 import { MarkCard, viewOfMark } from "./panel/markcard.js";
 import { Wall } from "./side/wall.js";
+import { findClips } from "./panel/soundclips.js";
 import { SelectionCard } from "./panel/selectioncard.js";
 import { Session } from "./link/session.js";
 import { StoredEvents } from "./link/storedevents.js";
@@ -142,6 +143,8 @@ const markCard = new MarkCard({
   select: selectMarks,
   zone: shownZone,
   hasHistory: () => session.hello?.has_history === true,
+  hasSound: () => session.hello?.has_sound === true,
+  clips: (mark) => findClips((...given) => fetch(...given), base, mark),
   save: (format, mark, selection) => saveSelection(format, base, { ...panels.scene(), view: { ...view, selection }, channels: session.channels.filter(({ info }) => concerns(mark, info)) }),
 });
 const timeBar = new TimeBar(at("timebar"), {

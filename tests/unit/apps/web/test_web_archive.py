@@ -244,6 +244,7 @@ def arguments(*given):
     [
         (("tcp://127.0.0.1:1", "x"), "tcp://127.0.0.1:1 and x: a server shows daemons or archives"),
         (("--control", "x"), "--control: is for daemons, not for x"),
+        (("--sound", "x"), "--sound: is for daemons, not for x"),
         (("x", "--recordings", "y"), "--recordings: is for daemons"),
         (("x", "--key", "y"), "--key: is for daemons"),
         (["x"] * 20, "x: No such file or directory"),

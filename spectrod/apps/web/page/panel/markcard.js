@@ -4,6 +4,7 @@ import { aboutText } from "../link/events.js";
 import { decimalsOf, formatHertz, formatTime } from "../plot/time.js";
 import { element, setText } from "../side/dom.js";
 import { secondsText } from "../side/tables.js";
+import { showClips } from "./soundclips.js";
 import { goTo } from "../side/timebar.js";
 
 const LISTED_MAX = 8;
@@ -45,7 +46,7 @@ export class MarkCard {
 
   /**
    * @param {{change: (part: object) => void, scene: () => object, select: (marks: object[]) => void, zone: () => string,
-   *   hasHistory: () => boolean, save: (format: string, mark: object, box: object) => Promise<void>}} given `scene`: of the active panel; `save`:
+   *   hasHistory: () => boolean, hasSound: () => boolean, clips: (mark: object) => Promise<object[]>, save: (format: string, mark: object, box: object) => Promise<void>}} given `scene`: of the active panel; `clips`: sound of a mark; `save`:
    *   files of a box
    */
   constructor(given) {
@@ -76,8 +77,20 @@ export class MarkCard {
     this.#list.replaceChildren(...marks.slice(0, LISTED_MAX).map((mark) => this.#item(mark)));
   }
 
+  async #listen(mark, place) {
+    const { clips, zone } = this.#given;
+    setText(this.#note, "looking for sound");
+    try {
+      const found = await clips(mark);
+      setText(this.#note, found.length > 0 ? "" : "no sound was recorded at this time, or its file is not finished");
+      showClips(place, found, { t0: mark.t0, zone: zone() });
+    } catch (error) {
+      setText(this.#note, `Sound: ${error.message}`);
+    }
+  }
+
   #item(mark) {
-    const { change, scene, select, zone, hasHistory, save } = this.#given;
+    const { change, scene, select, zone, hasHistory, hasSound, save } = this.#given;
     const place = () => boxOfMark(mark, scene().axis);
     const saving = (format) => () => {
       setText(this.#note, "");
@@ -87,6 +100,9 @@ export class MarkCard {
       change({ ...viewOfMark(mark, scene().view, scene().newestMs), selection: place() });
       select([]);
     };
+    const clips = element("div", { class: "clips" });
+    const listen = () => this.#listen(mark, clips);
+    const sound = hasSound() && mark.source !== "" ? [button("Sound", listen, "play or save the sound that was recorded at its time")] : [];
     const files = hasHistory() ? [button("PNG", saving("png"), "a picture of its time and band"), button("Rows (.spd)", saving("spd"), "the recorded rows of its time")] : [];
     return element(
       "li",
@@ -94,7 +110,8 @@ export class MarkCard {
       element("strong", {}, mark.kind),
       ` ${aboutText(mark)}, ${placeText(mark, zone())}`,
       element("div", { class: "mark-text" }, mark.text),
-      element("div", { class: "fields" }, button("Go there", () => change(viewOfMark(mark, scene().view, scene().newestMs))), button("Select and measure", show), ...files),
+      element("div", { class: "fields" }, button("Go there", () => change(viewOfMark(mark, scene().view, scene().newestMs))), button("Select and measure", show), ...files, ...sound),
+      clips,
     );
   }
 }

@@ -1,0 +1,1 @@
+"""What pages may hear: sound that the daemon recorded. Knows its files, and none of its rows."""
