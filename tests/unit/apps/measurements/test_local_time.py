@@ -126,7 +126,7 @@ def test_the_zone_of_the_machine_is_written_by_its_name(monkeypatch):
         ([*LOCAL, "--interval", "7min"], "interval_s=420: align='local' needs an interval of"),
         ([*LOCAL, "--interval", "2d"], "interval_s=172800: align='local' needs an interval of"),
         (["--time-zone", "Mars"], "time_zone='Mars': there is no such time zone on this machine"),
-        (["--align", "noon"], "invalid choice: 'noon' (choose from 'start', 'utc', 'local')"),
+        (["--align", "noon"], "invalid choice: 'noon' (choose from "),
     ],
 )
 @pytest.mark.parametrize("command", COMMANDS)
