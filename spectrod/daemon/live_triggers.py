@@ -262,6 +262,10 @@ class LiveTriggers:
         active = tuple(one.config.name for one in listed if one.is_active)
         return tuple(one.config.name for one in listed), active
 
+    def products(self, n_max: int) -> tuple[str, ...]:
+        """Return the first n_max products that triggers examine, each once."""
+        return tuple(dict.fromkeys(one.product for one in self._running))[:n_max]
+
     def status(self) -> list[dict[str, Any]]:
         """Return the state of each trigger in built-in types; any thread."""
         return [one.status() for one in self._running]

@@ -394,6 +394,7 @@ class SourceRunner:
         stats = pipeline.stats() if pipeline else self._stats_without_source()
         wanted = tuple(one.name for one in self._meters if one.is_wanted)
         triggers, active = self.triggers.names(TRIGGERS_MAX)
+        examined = self.triggers.products(TRIGGERS_MAX)
         return replace(
             stats,
             products=(*stats.products, *(one.name for one in self._meters)),
@@ -402,6 +403,7 @@ class SourceRunner:
             name=self.name,
             triggers=triggers,
             active_triggers=active,
+            trigger_products=tuple(one for one in examined if one not in stats.products[:1]),
             messages=feed.messages if feed else 0,
             last_message_utc_ns=feed.last_message_utc_ns if feed else 0,
             dropped=feed.dropped if feed else 0,

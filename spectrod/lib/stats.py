@@ -97,6 +97,8 @@ class Stats:
     """Names of its triggers; of more than 1024 the first ones."""
     active_triggers: tuple[str, ...] = ()
     """Those of them whose event lasts."""
+    trigger_products: tuple[str, ...] = ()
+    """Products beside the main one that its triggers examine; of more than 1024 the first ones."""
     heartbeats: int = 0
     """Heartbeats handed to ZeroMQ."""
     analysed: int = 0

@@ -379,6 +379,8 @@ class HeartbeatHeader(msgspec.Struct, frozen=True, kw_only=True):
     """Names of the source's triggers; of more than 1024 the first ones."""
     active_triggers: _TriggerNames = ()
     """Those of them whose event lasts."""
+    trigger_products: _TriggerNames = ()
+    """Products beside the main one that its triggers examine; of more than 1024 the first ones."""
 
 
 class TriggerFacts(msgspec.Struct, frozen=True, kw_only=True):

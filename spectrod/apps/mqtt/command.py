@@ -120,7 +120,14 @@ class _Bridging:
         if args.discovery is not None:
             prefix = check_topic_prefix("discovery", args.discovery)
             classes = dict(map(_device_class, args.device_class))
-            self._discovery = Discovery(prefix, self._topics, self._interval_s, args.qos, classes)
+            self._discovery = Discovery(
+                prefix,
+                self._topics,
+                self._interval_s,
+                args.qos,
+                classes,
+                has_all_products=args.subscribe is not None,
+            )
         elif args.device_class:
             raise ConfigError("--device-class: needs --discovery")
 

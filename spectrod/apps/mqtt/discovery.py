@@ -62,6 +62,8 @@ class Discovery:
         QoS for Home Assistant's subscription.
     classes : mapping of str to str
         Device classes of triggers by their names; of others it is ``TRIGGER_CLASS``.
+    has_all_products : bool
+        Whether products that triggers examine, beside the main one, have sensors as well.
     """
 
     def __init__(
@@ -71,12 +73,15 @@ class Discovery:
         interval_s: float,
         qos: int,
         classes: Mapping[str, str] | None = None,
+        *,
+        has_all_products: bool = False,
     ) -> None:
         self._prefix = prefix
         self._topics = topics
         self._expire_s = _expire_s(interval_s)
         self._qos = qos
         self._classes = classes or {}
+        self.has_all_products = has_all_products
 
     def level_sensors(self, topic: str, levels: TopicLevels) -> Iterator[Publication]:
         """Describe a spectrum's mean and highest level."""

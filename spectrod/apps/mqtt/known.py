@@ -45,11 +45,14 @@ class KnownTopic:
         Descriptions by their MQTT topics.
     retained : set of str
         Other MQTT topics with a retained message.
+    is_undescribed : bool
+        Whether its descriptions were removed from the broker, also those of an earlier bridge.
     """
 
     heard_s: float
     sensors: dict[str, Publication] = field(default_factory=dict)
     retained: set[str] = field(default_factory=set)
+    is_undescribed: bool = False
 
 
 @dataclass(slots=True)
@@ -158,6 +161,16 @@ class Known:
                 return False
             self._n_sensors += 1
         owner.sensors[sensor.topic] = sensor
+        owner.is_undescribed = False
+        return True
+
+    def drop_sensors(self, owner: KnownTopic) -> bool:
+        """Keep no description; return whether the broker may still have some."""
+        if owner.is_undescribed:
+            return False
+        self._n_sensors -= len(owner.sensors)
+        owner.sensors.clear()
+        owner.is_undescribed = True
         return True
 
     def add_retained(self, owner: KnownTopic, topic: str) -> bool:
@@ -219,4 +232,5 @@ def _bounded(beat: HeartbeatHeader) -> HeartbeatHeader:
         interval_topics=(),
         triggers=beat.triggers[:TRIGGERS_MAX],
         active_triggers=beat.active_triggers[:TRIGGERS_MAX],
+        trigger_products=beat.trigger_products[:TRIGGERS_MAX],
     )

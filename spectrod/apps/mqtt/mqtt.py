@@ -317,8 +317,17 @@ class Bridge:
                 if centre_hz is None
                 else self._discovery.band_sensors(topic, levels, centre_hz)
             )
-            self._publish_sensors(known, sensors)
+            if self._is_of_triggers(topic) and not self._discovery.has_all_products:
+                self._remove_sensors(known, sensors)
+            else:
+                self._publish_sensors(known, sensors)
         self._publish_value(known, self._topics.levels(topic, levels, centre_hz))
+
+    def _is_of_triggers(self, topic: str) -> bool:
+        """Whether a spectrum is of a product that its source has for triggers."""
+        _, name, _, product, _ = topic.split("/")
+        beat = self._known.sources[name].beat
+        return beat is not None and product in beat.trigger_products
 
     def _publish_quantities(self, frame: LevelsFrame, now_s: float) -> None:
         """Publish sound levels at once: the daemon has measured them over an interval."""
@@ -359,6 +368,12 @@ class Bridge:
         if publication.retain and not self._known.add_retained(owner, publication.topic):
             publication = replace(publication, retain=False)
         self._broker.publish(publication)
+
+    def _remove_sensors(self, owner: KnownTopic, sensors: Iterable[Publication]) -> None:
+        """Remove sensors from the broker, once."""
+        if self._known.drop_sensors(owner):
+            for sensor in sensors:
+                self._broker.set_state(Publication(sensor.topic, b"", retain=True))
 
     def _publish_sensors(self, owner: KnownTopic, sensors: Iterable[Publication]) -> None:
         """Publish sensors that are new or have changed; ``_announce`` repeats all."""

@@ -77,6 +77,7 @@ def test_fields_that_came_later_have_defaults():
     assert (heartbeat.waiting_for, heartbeat.checks, heartbeat.rate_error_ppm) == ("", (), None)
     assert heartbeat.interval_topics == ()
     assert (heartbeat.triggers, heartbeat.active_triggers) == ((), ())
+    assert heartbeat.trigger_products == ()
 
 
 def test_the_golden_spectrum_is_read_as_its_sine(messages):
@@ -108,6 +109,7 @@ def test_the_golden_heartbeat_is_read(messages):
     assert (beat.header.rate_error_ppm, beat.header.rate_uncertainty_ppm) == (-12.5, 0.25)
     assert (beat.header.checks, beat.header.restarts) == (("silent: 1",), 1)
     assert (beat.header.triggers, beat.header.active_triggers) == (("alarm", "bell"), ("bell",))
+    assert beat.header.trigger_products == ("pulses",)
 
 
 def test_the_golden_bands_are_read_as_the_same_sine(messages):

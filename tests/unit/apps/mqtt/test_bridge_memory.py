@@ -81,10 +81,10 @@ class FakeBroker:
 class World:
     """A bridge between a daemon and a broker, by a clock of its own."""
 
-    def __init__(self, classes=None):
+    def __init__(self, classes=None, **options):
         self.now_s = 1000.0
         self.connection, self.broker = FakeConnection(), FakeBroker()
-        discovery = Discovery("homeassistant", TOPICS, 10.0, 1, classes)
+        discovery = Discovery("homeassistant", TOPICS, 10.0, 1, classes, **options)
         self.bridge = Bridge(
             self.connection, self.broker, TOPICS, discovery, 10.0, clock=lambda: self.now_s
         )
@@ -454,3 +454,32 @@ def test_a_problem_that_lasts_is_one_line(caplog):
 
 if __name__ == "__main__":
     json.dump(growth_of(float(sys.argv[1])), sys.stdout)
+
+
+def fast_sensors(world, **fields):
+    """Return the products of the sensors after some steps with a product beside the main one."""
+    world.steps(8, "roof", products=("dbfs", "fast"), **fields)
+    found = [json.loads(world.broker.retained[topic]) for topic in world.broker.sensors()]
+    names = [one["name"] for one in found]
+    return sorted(name for name in names if name.startswith(("dbfs", "fast")))
+
+
+def test_a_product_of_a_trigger_is_no_sensor():
+    """What was a sensor is removed once, what no trigger examines any more is one again."""
+    world = World()
+    main, both = ["dbfs Leq", "dbfs Lmax"], ["dbfs Leq", "dbfs Lmax", "fast Leq", "fast Lmax"]
+    assert fast_sensors(world, trigger_products=[]) == both
+    n_before = world.bridge._known._n_sensors
+    assert fast_sensors(world, trigger_products=["fast"]) == main
+    assert world.bridge._known._n_sensors == n_before - 2
+    assert fast_sensors(world, trigger_products=[]) == both
+    assert world.bridge._known._n_sensors == n_before
+    assert fast_sensors(World(has_all_products=True), trigger_products=["fast"]) == both
+
+
+def test_sensors_that_an_earlier_bridge_left_are_removed():
+    """Where a product has become a trigger's while no bridge ran; its levels go on."""
+    earlier, world = World(), World()
+    fast_sensors(earlier, trigger_products=[])
+    world.broker.retained.update(earlier.broker.retained)
+    assert fast_sensors(world, trigger_products=["fast"]) == ["dbfs Leq", "dbfs Lmax"]
