@@ -326,6 +326,8 @@ def test_all_commands_with_results_in_a_bucket(tmp_path, units, bucket, capfd):
     written = capfd.readouterr()
     assert f"s3://{name}/season/report.html" in written.out
     assert "units: 3 done" in written.out
+    page = client.head_object(Bucket=name, Key="season/report.html")
+    assert page["ContentType"] == "text/html"
     found = stored(client, name, "season/")
     assert {key: one for key, one in found.items() if key in expected} == expected
     others = {"plan.jsonl", "report.html", "report.json", "summary.json"}

@@ -1,6 +1,7 @@
 """Object stores: buckets of S3 and of Google, by the libraries' own configuration."""
 
 import datetime as dt
+import mimetypes
 import re
 from collections.abc import Awaitable, Sequence
 from contextlib import suppress
@@ -148,7 +149,9 @@ class S3Store:
     async def put(self, url: str, content: bytes) -> None:
         """Write a file, in place of one of its name; see ``WritableStore``."""
         bucket, key = split_object(url)
-        await self._call("put_object", Bucket=bucket, Key=key, Body=content)
+        await self._call(
+            "put_object", Bucket=bucket, Key=key, Body=content, ContentType=_type_of(key)
+        )
 
     async def delete(self, url: str) -> None:
         """Remove a file, if there is one; see ``WritableStore``."""
@@ -158,7 +161,9 @@ class S3Store:
     async def begin(self, url: str) -> str:
         """Begin an upload in parts; see ``WritableStore``."""
         bucket, key = split_object(url)
-        answer = await self._call("create_multipart_upload", Bucket=bucket, Key=key)
+        answer = await self._call(
+            "create_multipart_upload", Bucket=bucket, Key=key, ContentType=_type_of(key)
+        )
         return _understood(answer, _S3Upload).upload_id
 
     async def put_part(self, url: str, upload: str, part: SentPart) -> str:
@@ -255,7 +260,9 @@ class GcsStore:
     async def put(self, url: str, content: bytes) -> None:
         """Write a file, in place of one of its name; see ``WritableStore``."""
         bucket, key = split_object(url)
-        await self._of_library(self._core.simple_upload(self._fs, bucket, key, content))
+        await self._of_library(
+            self._core.simple_upload(self._fs, bucket, key, content, content_type=_type_of(key))
+        )
 
     async def delete(self, url: str) -> None:
         """Remove a file, if there is one; see ``WritableStore``."""
@@ -266,12 +273,13 @@ class GcsStore:
     async def begin(self, url: str) -> str:
         """Begin an upload in parts; see ``WritableStore``."""
         bucket, key = split_object(url)
-        return str(await self._of_library(self._core.initiate_upload(self._fs, bucket, key)))
+        begun = self._core.initiate_upload(self._fs, bucket, key, _type_of(key))
+        return str(await self._of_library(begun))
 
-    async def put_part(self, url: str, upload: str, part: SentPart) -> str:  # noqa: ARG002
+    async def put_part(self, url: str, upload: str, part: SentPart) -> str:
         """Send a part of an upload; the last one makes the file; see ``WritableStore``."""
         sent = self._core.upload_chunk(
-            self._fs, upload, part.content, part.first, part.size, _BINARY
+            self._fs, upload, part.content, part.first, part.size, _type_of(url)
         )
         await self._of_library(sent)
         return ""
@@ -354,6 +362,11 @@ def _answer_of(error: Exception) -> tuple[str, int]:
     text, number = str(code or ""), str(status or "")
     is_number = number.isascii() and number.isdecimal()
     return text if _CODE.fullmatch(text) else "", int(number[:3]) if is_number else 0
+
+
+def _type_of(key: str) -> str:
+    """Return the type that browsers are told: a report opens in them."""
+    return mimetypes.guess_type(key)[0] or _BINARY
 
 
 def _ns(when: dt.datetime | None) -> int:
