@@ -7,6 +7,7 @@ import argparse
 import logging
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 from spectrod.apps.measurements.bound_source import bind
@@ -137,6 +138,7 @@ def run(args: argparse.Namespace, defaults: MeasurementConfig | None = None) -> 
     meter = bound.open(0)
     parts = cut_parts(opened, meter, jobs) if jobs > 1 else []
     about = describe(bound.signals, bound.facts, meter)
+    about = replace(about, extra={**about.extra, **measured.site.attributes})
     for note in about.notes:
         _log.warning("%s", note)
     table = PrintedTable(about, is_live=source.is_live or args.pace == "realtime")

@@ -1,7 +1,7 @@
 """Sources of the commands that measure."""
 
 import argparse
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -16,6 +16,7 @@ from spectrod.dsp.calibration import ChannelCalibration
 from spectrod.lib.durations import TIME_FORMS
 from spectrod.lib.errors import ConfigError
 from spectrod.lib.names import name_channels
+from spectrod.lib.site import Site
 from spectrod.measure.intervals import LevelAlign
 from spectrod.measure.measurement_config import MeasuredSignals
 from spectrod.source.base import SelectableSource
@@ -73,6 +74,8 @@ class MeasuredSource:
         Whether the time of the samples is known.
     files_zone : str
         Time zone in which files state local times; empty without.
+    site : Site
+        Where the source is, as the configuration has it.
     """
 
     name: str
@@ -82,6 +85,7 @@ class MeasuredSource:
     calibrations: tuple[ChannelCalibration | None, ...]
     has_utc: bool
     files_zone: str = ""
+    site: Site = field(default_factory=Site)
 
     @property
     def signals(self) -> MeasuredSignals:
@@ -167,6 +171,7 @@ def open_measured(args: argparse.Namespace, *, is_mean: bool = False) -> Measure
         calibrations,
         has_utc,
         settings.source.files_zone,
+        settings.source.site,
     )
 
 

@@ -20,6 +20,7 @@ from spectrod.formats.export.site import with_numbers
 from spectrod.lib.time_zones import offset_s, offset_text
 
 CONVENTIONS = "CF-1.11, ACDD-1.3"
+VOCABULARY = "CF Standard Name Table v93"
 DESCRIPTION = "spectrod_description"
 
 
@@ -46,7 +47,7 @@ def global_attributes(description: Description, asked: dict[str, str]) -> dict[s
         "source": f"sound of {description.source}, analysed by {description.software}",
         "history": f"{now} written by {description.software}",
         "date_created": now,
-        "standard_name_vocabulary": "CF Standard Name Table v93",
+        "standard_name_vocabulary": VOCABULARY,
         "cdm_data_type": "TimeSeries",
         **description.attributes,
         **asked,

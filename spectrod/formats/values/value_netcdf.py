@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from spectrod.dsp.units import NS_PER_S
+from spectrod.formats.export.attributes import CONVENTIONS, VOCABULARY, iso_time
 from spectrod.formats.export.disk import Disk
 from spectrod.formats.export.layout import EPOCH, Variable, plain
 from spectrod.formats.export.netcdf import NetcdfStore, need_netcdf
@@ -26,7 +27,10 @@ _CHUNK_ROWS = 256
 _CHUNK_VALUES = 1 << 20
 """Largest number of rows, and of their values of bins, that are written at a time."""
 _OFFSET = "utc_offset"
+_NAMED_MAX = 20
+"""Most quantities that the summary names."""
 _MEASURED = {"coverage_content_type": "physicalMeasurement"}
+_AUXILIARY = {"coverage_content_type": "auxiliaryInformation"}
 _QUALITY = {"coverage_content_type": "qualityInformation"}
 _CF_UNITS = {"deg": "degree"}
 """Units of values of bins that UDUNITS knows, all others are 1: ``spectrod_unit`` has them."""
@@ -57,9 +61,10 @@ class ValueNetcdfWriter(ValueWriter):
             else:
                 row = tuple(sizes[name] for name in variable.dims[1:])
                 self._store.create(variable, (self._chunk_rows, *row), row)
-        attributes = {"Conventions": "CF-1.11, ACDD-1.3", **self.description.attributes()}
-        self._store.annotate(with_numbers(attributes))
+        self._store.annotate(with_numbers({**_acdd(about), **about.attributes()}))
         self._rows: list[Measurement] = []
+        self._begin_ns: int | None = None
+        self._end_ns = 0
 
     def _write(self, row: Measurement) -> None:
         self._rows.append(row)
@@ -69,11 +74,15 @@ class ValueNetcdfWriter(ValueWriter):
     def _close(self) -> None:
         if self._rows:
             self._append()
+        if self._begin_ns is not None:
+            self._store.annotate(_covered(self.description, self._begin_ns, self._end_ns))
         self._store.close()
 
     def _append(self) -> None:
         about, rows = self.description, self._rows
         times_ns = [begin_ns(about, row) for row in rows]
+        self._begin_ns = times_ns[0] if self._begin_ns is None else self._begin_ns
+        self._end_ns = times_ns[-1] + round(rows[-1].duration_s * NS_PER_S)
         values = np.array([row.values for row in rows])
         parts = {
             "time": np.array(times_ns) / NS_PER_S,
@@ -93,6 +102,33 @@ class ValueNetcdfWriter(ValueWriter):
             parts[name] = np.array([[table[k] for table in row.tables] for row in rows])
         self._store.append(parts)
         self._rows = []
+
+
+def _acdd(about: MeasurementDescription) -> dict[str, str]:
+    """Return the attributes of ACDD that files of spectra have as well, but for the time."""
+    names = ", ".join([one.name for one in about.quantities[:_NAMED_MAX]] or about.spectra)
+    more = ", ..." if len(about.quantities) > _NAMED_MAX else ""
+    return {
+        "Conventions": CONVENTIONS,
+        "summary": plain(
+            f"{names}{more} of {about.source}, in intervals of {about.interval_s:g} s"
+        ),
+        "keywords": "acoustics, sound",
+        "standard_name_vocabulary": VOCABULARY,
+        "cdm_data_type": "TimeSeries",
+    }
+
+
+def _covered(about: MeasurementDescription, begin_ns: int, end_ns: int) -> dict[str, str]:
+    """Return the covered time as attributes of ACDD."""
+    found = {
+        "time_coverage_duration": f"PT{(end_ns - begin_ns) / NS_PER_S:.9f}S",
+        "time_coverage_resolution": f"PT{about.interval_s:.9f}S",
+    }
+    if about.has_utc:
+        found["time_coverage_start"] = iso_time(begin_ns)
+        found["time_coverage_end"] = iso_time(end_ns)
+    return found
 
 
 def _variables(about: MeasurementDescription) -> list[Variable]:
@@ -123,7 +159,7 @@ def _variables(about: MeasurementDescription) -> list[Variable]:
             units,
         ),
         Variable("time", ("time",), "<f8", {"long_name": what, "axis": "T", **time}),
-        Variable("t_utc_ns", ("time",), "<i8", {"long_name": what, **exact}),
+        Variable("t_utc_ns", ("time",), "<i8", {"long_name": what, **exact, **_AUXILIARY}),
         *_offsets(about),
         Variable("effort", ("time",), "<f8", effort),
         Variable("flags", ("time", "channel"), "<u1", flags),

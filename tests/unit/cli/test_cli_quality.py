@@ -116,8 +116,11 @@ def test_samples_without_a_time_are_said_to_be_so(tmp_path, capsys, command):
     assert line.endswith("until 2026-06-01T00:00:00Z, holds")
 
 
-def test_levels_beyond_a_calibration_have_its_dates(tmp_path, capsys):
-    """A table of levels has both dates, and the log the line."""
+def test_levels_beyond_a_calibration_have_its_dates(tmp_path, capsys, monkeypatch):
+    """A table of levels has both dates and the site of the source, and the log the line."""
+    settings = tmp_path / "spectrod.toml"
+    settings.write_text("[source]\nlatitude = 54.5\nlongitude = 8.25\n")
+    monkeypatch.setenv("SPECTROD_CONFIG", str(settings))
     path = write(tmp_path / "card", sound(4 * FS))
     calibration = tmp_path / "mic.toml"
     calibration.write_text(DATED)
@@ -127,3 +130,4 @@ def test_levels_beyond_a_calibration_have_its_dates(tmp_path, capsys):
     with h5netcdf.File(table, "r") as file:
         assert file.attrs["calibration_valid_from"] == "2026-05-01T23:52:00Z"
         assert file.attrs["calibration_valid_until"] == "2026-06-01T00:00:00Z"
+        assert file.attrs["geospatial_lat_min"] == 54.5

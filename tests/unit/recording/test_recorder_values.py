@@ -11,7 +11,7 @@ import pytest
 
 from spectrod.config import config
 from spectrod.config.settings import RecordingConfig
-from spectrod.dsp.calibration import ChannelCalibration, parse_reference
+from spectrod.dsp.calibration import ChannelCalibration, Validity, parse_reference
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.formats.directory import Directory
 from spectrod.formats.export.disk import Disk
@@ -26,6 +26,7 @@ from spectrod.lib.errors import ConfigError, InputError, StorageError
 from spectrod.lib.events import EventLog
 from spectrod.measure.kinds import KINDS
 from spectrod.measure.levels import LevelMeter, LevelRow
+from spectrod.measure.levels.levels_config import LevelsConfig
 from spectrod.measure.measurement_config import MeasuredSignals, MeasurementFacts
 from spectrod.recording.configured import ConfiguredRecording, Recorded
 from spectrod.recording.expected_size import day_bytes
@@ -348,6 +349,36 @@ def test_netcdf_is_that_of_the_command(site, tmp_path):
     assert owns(days, "20260601T120000Z.nc")
     assert not owns(days, "made.nc")
     assert [one.name for one in days.folder.iterdir()] == ["20260601T120000Z.nc"]
+
+
+def test_converted_levels_have_the_names_of_cf(site, tmp_path):
+    """A file that has been lines has CF's names, the calibration's dates, and ACDD's times."""
+    hydrophone = ChannelCalibration(
+        parse_reference("1 uPa"), 170.0, None, "H1", validity=Validity(None, NOON_NS + 60 * NS)
+    )
+    config = LevelsConfig("site", quantities=("LZeq", "LZE", "LAeq"), interval_s=0.5)
+    bound = config.bind(replace(SIGNALS, calibrations=(hydrophone, hydrophone)))
+    meter = bound.open(0)
+    about = describe(bound.signals, bound.facts, meter)
+    days = site(about=about, values="nc", attributes={"geospatial_lat_min": "54.5"})
+    noise = np.random.default_rng(5).uniform(-0.3, 0.3, (2, round(FS)))
+    for one in [*meter.push(noise, utc_ns=NOON_NS), *meter.finish()]:
+        days.recording.write(MeasurementChunk(one, about))
+    days.recording.finish()
+    with h5netcdf.File(next(days.folder.iterdir())) as file:
+        level = file["LZeq"].attrs
+        assert level["standard_name"] == "sound_pressure_level_in_water"
+        assert level["units"] == "0.1 lg(re 1 uPa2)"
+        assert (
+            file["LZE"].attrs["long_name"].startswith("sound exposure level LZE in dB re (1 uPa)")
+        )
+        assert {"standard_name", "cell_methods"}.isdisjoint(file["LAeq"].attrs)
+        assert file.attrs["calibration_valid_until"] == "2026-06-01T12:01:00Z"
+        assert "calibration_valid_from" not in file.attrs
+        assert file.attrs["geospatial_lat_min"] == 54.5
+        assert file.attrs["time_coverage_start"] == "2026-06-01T12:00:00.000000000Z"
+        assert file.attrs["time_coverage_duration"] == "PT1.000000000S"
+        assert file.attrs["summary"] == "LZeq, LZE, LAeq of a sound card, in intervals of 0.5 s"
 
 
 def content_of(path):
