@@ -1,10 +1,10 @@
 """What ``spectrod tones`` prints: peaks, distortion, intermodulation and powers as text."""
 
-import math
 from collections.abc import Iterator
 from typing import Any
 
 from spectrod.cli.tables import Column, error, fixed, heading, line
+from spectrod.formats.figure.distortion_text import distortion_lines, level_text
 
 PEAK_COLUMNS = (
     Column("frequency_hz", "Hz", 16, fixed(4)),
@@ -43,26 +43,6 @@ def report_lines(found: dict[str, Any]) -> Iterator[str]:
             yield _power_line(power, one["unit"])
 
 
-def distortion_lines(found: dict[str, Any]) -> Iterator[str]:
-    """Yield the figures of one tone, then a line for each harmonic."""
-    low, high = found["band_hz"]
-    yield (
-        f"fundamental {found['frequency_hz']:.4f} Hz, {found['level_db']:.3f} {found['unit']}; "
-        f"distortion and noise from {low:.6g} to {high:.6g} Hz:"
-    )
-    yield (
-        f"THD {_ratio(found['thd_db'])}, THD+N {_ratio(found['thd_n_db'])}, "
-        f"SINAD {found['sinad_db']:.2f} dB, SNR {found['snr_db']:.2f} dB"
-    )
-    yield (
-        f"SFDR {found['sfdr_db']:.2f} dBc (spur at {found['spur_hz']:.6g} Hz), "
-        f"ENOB {found['enob_bits']:.2f} bits"
-    )
-    for one in found["harmonics"]:
-        note = ", folded" if one["is_folded"] else ""
-        yield f"harmonic {one['order']}: {one['frequency_hz']:.2f} Hz, {_level(one)}{note}"
-
-
 def _intermodulation_lines(found: dict[str, Any]) -> Iterator[str]:
     low, high = found["frequencies_hz"]
     reference = f"{high:.6g} Hz" if found["kind"] == "smpte" else "the sum of both amplitudes"
@@ -71,7 +51,7 @@ def _intermodulation_lines(found: dict[str, Any]) -> Iterator[str]:
         f"(root-sum-square), {found['pairs']:.4%} (pairs added)"
     )
     for one in found["products"]:
-        yield f"{one['name']}: {one['frequency_hz']:.2f} Hz, {_level(one)}"
+        yield f"{one['name']}: {one['frequency_hz']:.2f} Hz, {level_text(one)}"
 
 
 def _power_line(found: dict[str, Any], unit: str) -> str:
@@ -83,17 +63,3 @@ def _power_line(found: dict[str, Any], unit: str) -> str:
             f"lower {found['lower_db']:.2f} dB, upper {found['upper_db']:.2f} dB"
         )
     return text
-
-
-def _ratio(level_db: float) -> str:
-    """Format a ratio of powers as a level and as a ratio of amplitudes."""
-    if level_db == -math.inf:
-        return "not above the noise"
-    return f"{level_db:.2f} dB ({10.0 ** (level_db / 20.0):.4%})"
-
-
-def _level(one: dict[str, Any]) -> str:
-    level = one["level_db"]
-    if math.isnan(level):
-        return "hidden by another tone"
-    return f"{level:.2f}" if math.isfinite(level) else "not above the noise"

@@ -28,7 +28,6 @@ from spectrod.apps.measurements.setting_flags import (
     mean_settings,
 )
 from spectrod.apps.measurements.text_file import write_text
-from spectrod.apps.measurements.tone_figure import check_panels, draw_tones
 from spectrod.apps.measurements.tone_lines import PEAK_COLUMNS, report_lines
 from spectrod.apps.measurements.tone_table import tones_text
 from spectrod.cli import options
@@ -37,6 +36,7 @@ from spectrod.cli.numbers import count, frequency
 from spectrod.dsp.spectrum import SpectrumSpec, taper_for
 from spectrod.dsp.units import FULL_SCALE, Float64Array
 from spectrod.formats.figure.drawing import write_figure
+from spectrod.formats.figure.tone_figure import check_panels, draw_tones
 from spectrod.formats.values.value_writer import FIGURE_SUFFIXES
 from spectrod.lib.durations import TIME_FORMS
 from spectrod.lib.errors import ConfigError, InputError

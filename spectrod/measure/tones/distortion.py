@@ -11,6 +11,7 @@ from spectrod.lib.signatures import naming_arrays
 from spectrod.measure.rows import full_scale_sine_db, level_spec, tone_level
 from spectrod.measure.tones.meter import MISSED_MAX, ToneMeter, without_noise
 from spectrod.measure.tones.peaks import find_peaks
+from spectrod.measure.tones.plotted_tones import PlottedTones
 
 HARMONICS_MAX = 100
 HARMONICS_DEFAULT = 10
@@ -43,8 +44,8 @@ class Harmonic:
     is_folded: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Distortion:
+@dataclass(frozen=True, slots=True, repr=False)
+class Distortion(PlottedTones):
     """Figures of one tone in a band.
 
     S is the mean square of the fundamental, D that of the harmonics, N that of everything else in
@@ -92,6 +93,15 @@ class Distortion:
     band_hz: tuple[float, float]
     leakage_db: float
     unit: str
+
+    def __repr__(self) -> str:
+        """Return one line: the fundamental, the ratios and the number of harmonics."""
+        n = len(self.harmonics)
+        return (
+            f"<Distortion: {self.frequency_hz:.6g} Hz at {self.level_db:.4g} {self.unit}, THD "
+            f"{self.thd_db:.4g} dB, THD+N {self.thd_n_db:.4g} dB, SINAD {self.sinad_db:.4g} dB, "
+            f"{n} harmonic{'' if n == 1 else 's'}>"
+        )
 
     @property
     def thd(self) -> float:

@@ -19,6 +19,7 @@ from spectrod.measure.noise_floor import (
 from spectrod.measure.rows import as_rows, level_spec, require_bins, to_spectrum, tone_level
 from spectrod.measure.tones.kernel import WindowKernel, leakage_envelope, window_kernel
 from spectrod.measure.tones.leakage import RowLeakage
+from spectrod.measure.tones.plotted_tones import PlottedTones
 from spectrod.measure.tones.row_factors import Factors, row_factors, without_factors
 
 PEAKS_MAX = 1024
@@ -39,7 +40,7 @@ _BLOCK_VALUES = 1 << 21
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Peaks:
+class Peaks(PlottedTones):
     """Tones of one or more rows, by row, then signal, then frequency.
 
     Attributes

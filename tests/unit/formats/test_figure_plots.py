@@ -7,10 +7,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from spectrod import spectrogram
 from spectrod.formats.figure.figure_look import FigureLook
 from spectrod.formats.figure.plots import plot_intervals, plot_transfer
-from spectrod.lib.errors import InputError
+from spectrod.lib.errors import ConfigError, InputError
 from spectrod.measure.levels import LevelMeter
+from spectrod.measure.tones.distortion import measure_distortion
+from spectrod.measure.tones.peaks import find_peaks
 from spectrod.measure.transfer.cross_spectra import measure_transfer
 from spectrod.measure.transfer.sweep import Sweep
 from spectrod.measure.transfer.sweep_response import measure_sweep
@@ -91,6 +94,62 @@ def test_a_sweep():
         "decay [dB]",
     ]  # fmt: skip
     assert figure.get_suptitle() == "Room"
+
+
+def tones(n_signals=1):
+    """Return rows of a tone with two harmonics, in two rows of each signal."""
+    t = np.arange(2 * FS) / FS
+    x = 0.5 * np.sin(2.0 * np.pi * 500.0 * t) + 5e-3 * np.sin(2.0 * np.pi * 1000.0 * t)
+    x += 1e-3 * np.sin(2.0 * np.pi * 1500.0 * t)
+    x = x + 1e-5 * RNG.standard_normal((n_signals, 2 * FS))
+    found = spectrogram(
+        x, FS, window="blackmanharris", win_length=FS, hop=FS, engine="float64", scaling="dbfs"
+    )
+    return np.moveaxis(found.values, -1, 0), found.spec
+
+
+def test_a_distortion():
+    """Orders are marked at their levels, alone or upon the spectrum, below the figures."""
+    (row, _), spec = tones()
+    found = measure_distortion(row[0], spec, harmonics=3)
+    assert repr(found).startswith("<Distortion: 500 Hz at -6.021 dBFS, THD -39.8")
+    assert repr(found).endswith(" dB, 2 harmonics>")
+    (alone,) = found.plot(FigureLook("Amplifier")).axes
+    (upon,) = found.plot(values=row[0], spec=spec).axes
+    for panel in (alone, upon):
+        marks = {text.get_text(): text.xy for text in panel.texts}
+        assert set(marks) == {"1", "2", "3"}
+        np.testing.assert_allclose(marks["3"], (1500.0, 20.0 * np.log10(1e-3)), rtol=1e-3)
+        assert panel.get_title("left").startswith("fundamental 500.0000 Hz")
+    assert alone.figure.get_suptitle() == "Amplifier"
+    lowest, highest = upon.get_ylim()
+    assert lowest < -100.0 < highest
+
+
+def test_peaks_of_several_signals():
+    """Each signal has a panel, also one without a peak; a figure without any is empty."""
+    rows, spec = tones(2)
+    peaks = find_peaks(rows, spec)
+    figure = peaks.plot(values=rows, spec=spec)
+    assert [panel.get_title("left") for panel in figure.axes] == ["channel 0", "channel 1"]
+    assert [text.get_text() for text in figure.axes[1].texts] == ["500", "1k", "1.5k"]
+    one = peaks.of(0, 0)
+    assert len(one.plot().axes) == 1
+    assert len(one.plot(values=rows, spec=spec).axes[1].texts) == 0
+    none = one.where(np.zeros(len(one), bool))
+    assert len(none.plot().axes[0].texts) == 0
+
+
+def test_rows_of_tones_are_checked():
+    """Rows need their spec, as many signals as the tones, and one row at least."""
+    rows, spec = tones(2)
+    peaks = find_peaks(rows, spec)
+    with pytest.raises(ConfigError, match="values, spec: must be given together, or neither"):
+        peaks.plot(values=rows)
+    with pytest.raises(InputError, match="values of 1 signals: tones are of 2"):
+        peaks.plot(values=rows[:, :1], spec=spec)
+    with pytest.raises(InputError, match="values: must have a row"):
+        peaks.plot(values=rows[:0], spec=spec)
 
 
 def test_a_notebook_shows_a_figure():

@@ -1,4 +1,4 @@
-"""Figures of ``spectrod tones``: the mean spectrum with its tones, harmonics and figures."""
+"""Figures of tones: the mean spectrum with its tones, harmonics and figures."""
 
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from spectrod.apps.measurements.tone_lines import distortion_lines
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import Float64Array
+from spectrod.formats.figure.distortion_text import distortion_lines
 from spectrod.formats.figure.drawing import PANELS_MAX, line_style, new_figure
 from spectrod.formats.figure.figure_look import FigureLook
 from spectrod.formats.figure.frequency_axis import SpectrumAxis, frequency_text
@@ -24,6 +24,8 @@ _RANGE_MAX_DB = 180.0
 _ABOVE_DB, _BELOW_DB = 12.0, 6.0
 _LOG_RANGE = 3000.0
 """Ratio of the ends of the axis of frequency, unless a tone is lower."""
+_ROOM = 1.25
+"""Ratio of an end of an axis without a spectrum to the tone beside it."""
 _BESIDE_BINS, _VISIBLE_DB = 50, 3.0
 _LETTER_SHARE = 0.010
 """Width of a letter of a mark, as a share of the axis [1]."""
@@ -59,17 +61,46 @@ def draw_tones(
     figure : matplotlib.figure.Figure
         Levels are those of tones: a sine has its level at its bin.
     """
-    channels = found["channels"]
-    room = int(_TITLE_CHARS * look.width_in)
-    titles = [_title(one, room, several=len(channels) > 1) for one in channels]
-    heights = [_PANEL_IN + _TITLE_LINE_IN * len(one) for one in titles]
     heading = (
         f"Tones of {found['source']}: {found['window']}, {found['win_length']} samples, "
         f"mean of {found['frames']} frames"
     )
+    spectra = [(to_spectrum(row, spec), spec) for row, spec in zip(rows, specs, strict=True)]
+    return draw_marked(heading, found["channels"], spectra, look)
+
+
+def draw_marked(
+    heading: str,
+    channels: Sequence[dict[str, Any]],
+    spectra: Sequence[tuple[Float64Array, SpectrumSpec]] | None,
+    look: FigureLook,
+) -> Any:
+    """Draw the tones of each channel, and the spectrum where it is known.
+
+    Parameters
+    ----------
+    heading : str
+        Title of the figure where ``look`` has none.
+    channels : sequence of dict
+        ``channel``, ``unit``, ``distortion`` and ``peaks`` of each, as JSON has them.
+    spectra : sequence of (mean squares, SpectrumSpec), or None
+        (bins,) float64 of each channel, see ``to_spectrum``; None: they are not known.
+    look : FigureLook
+
+    Returns
+    -------
+    figure : matplotlib.figure.Figure
+    """
+    room = int(_TITLE_CHARS * look.width_in)
+    titles = [_title(one, room, several=len(channels) > 1) for one in channels]
+    heights = [_PANEL_IN + _TITLE_LINE_IN * len(one) for one in titles]
     figure, panels = new_figure(heading, heights, look)
-    for panel, one, title, row, spec in zip(panels, channels, titles, rows, specs, strict=True):
-        _draw(panel, one, tone_level(to_spectrum(row, spec), spec), spec)
+    for k, (panel, one, title) in enumerate(zip(panels, channels, titles, strict=True)):
+        if spectra is None:
+            _draw_alone(panel, one)
+        else:
+            power, spec = spectra[k]
+            _draw(panel, one, tone_level(power, spec), spec)
         panel.set_title("\n".join(title), fontsize="small", linespacing=1.3)
     for panel in panels[:-1]:
         panel.set_xlabel("")
@@ -79,7 +110,8 @@ def draw_tones(
 def _title(found: dict[str, Any], room: int, *, several: bool) -> list[str]:
     lines = [f"channel {found['channel']}"] if several else []
     if found["distortion"] is None:
-        lines.append(f"distortion: not measured: {found['not_measured']}")
+        if "not_measured" in found:
+            lines.append(f"distortion: not measured: {found['not_measured']}")
     else:
         lines += islice(distortion_lines(found["distortion"]), 3)
     return [part for line in lines for part in textwrap.wrap(printable(line), room)]
@@ -90,6 +122,37 @@ def _draw(panel: Any, found: dict[str, Any], levels: Float64Array, spec: Spectru
     axis = _axis([hz for hz, _, _ in marks], spec)
     x, y = axis.line(spec.bin_frequencies, levels)
     panel.plot(x, y, **line_style(0, len(y)))
+    _mark(panel, found, marks, axis)
+    _limit(panel, y, [level for _, level, _ in marks])
+
+
+def _draw_alone(panel: Any, found: dict[str, Any]) -> None:
+    """Draw tones without their spectrum, as lines from below."""
+    marks = list(_marks(found))
+    hz, levels = [one[0] for one in marks], [one[1] for one in marks]
+    axis = SpectrumAxis(*_ends(hz))
+    _mark(panel, found, marks, axis)
+    if levels:
+        bottom = min(levels) - _ABOVE_DB
+        panel.vlines(hz, bottom, levels, colors=line_style(0)["color"], linewidths=1.1)
+        panel.set_ylim(bottom, max(levels) + _ABOVE_DB)
+
+
+def _ends(marked_hz: Sequence[float]) -> tuple[float, float]:
+    """Return ends of an axis of frequency with room beside all marks [Hz]."""
+    low, high = min(marked_hz, default=0.0), max(marked_hz, default=1.0)
+    if low > 0.0:
+        return low / _ROOM, high * _ROOM
+    margin = (_ROOM - 1.0) * max(high - low, abs(low), 1.0)
+    return low - margin, high + margin
+
+
+def _mark(
+    panel: Any,
+    found: dict[str, Any],
+    marks: Sequence[tuple[float, float, str]],
+    axis: SpectrumAxis,
+) -> None:
     for hz, level, _ in marks:
         panel.plot([hz], [level], "o", color=line_style(1)["color"], mfc="none", ms=5)
     for hz, level, text in _readable(marks, axis):
@@ -98,7 +161,6 @@ def _draw(panel: Any, found: dict[str, Any], levels: Float64Array, spec: Spectru
         )
     axis.label(panel)
     panel.set_ylabel(f"level [{found['unit']}]")
-    _limit(panel, y, [level for _, level, _ in marks])
 
 
 def _marks(found: dict[str, Any]) -> Iterator[tuple[float, float, str]]:
