@@ -11,6 +11,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnContext, SpawnProcess
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from spectrod.lib.allocator import keep_freed_memory
 from spectrod.lib.errors import (
     ConfigError,
     InputError,
@@ -131,6 +132,7 @@ def serve(link: Connection, parent: int, work: Callable[[Any], Any]) -> None:
     """Work on the items that arrive, until the link is closed: the body of a process."""
     if not end_with(parent):
         return
+    keep_freed_memory()
     with suppress(EOFError, OSError):
         while True:
             item = link.recv()

@@ -24,6 +24,7 @@ from spectrod.cli.times import parse_seconds
 from spectrod.config import config
 from spectrod.daemon.service import configure_logging
 from spectrod.formats.event_files import FORMATS, event_file, fields_of, format_of
+from spectrod.lib.allocator import keep_freed_memory
 from spectrod.lib.errors import ConfigError
 from spectrod.lib.ordered_work import JOBS_MAX
 from spectrod.lib.text import printable
@@ -93,6 +94,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 @signals_as_interrupts()
 def run(args: argparse.Namespace) -> int:
     """Find the events of all sources; exit code 65 if files or parts of them cannot be read."""
+    keep_freed_memory()
     paths = [Path(one) for one in args.output]
     for path in paths:
         format_of(path)

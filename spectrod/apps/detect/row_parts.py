@@ -11,6 +11,8 @@ from spectrod.source.open_source import Source
 
 _PARTS_A_PROCESS = 4
 """Parts for each process, so that all of them end at about the same time."""
+_PROCESS_POINTS_MIN = 1 << 27
+"""Points of frames that take about as long as the start of a process, 12 minutes at 48 kHz."""
 _PART_BYTES_MAX = 1 << 26
 """Most memory of the rows of a part, which wait until those before it were read [bytes]."""
 
@@ -30,6 +32,26 @@ class RowPart:
     first: int
     stop: int
     is_after_gap: bool
+
+
+def useful_jobs(source: Source, span: SampleRange, spec: SpectrumSpec, jobs: int) -> int:
+    """Return how many processes take longer to analyse their share than to start, at least 1.
+
+    Parameters
+    ----------
+    source : Source
+        A recording of known length.
+    span : SampleRange
+        What is analysed of it.
+    spec : SpectrumSpec
+        Definition of the rows.
+    jobs : int
+        The most.
+    """
+    assert span.n_samples is not None
+    n_samples = ContinuousRanges.of(source, span.first, span.n_samples).n_samples
+    n_points = n_samples // spec.hop * spec.nfft * spec.n_signals
+    return max(1, min(jobs, n_points // _PROCESS_POINTS_MIN))
 
 
 def cut_rows(source: Source, span: SampleRange, spec: SpectrumSpec, jobs: int) -> list[RowPart]:

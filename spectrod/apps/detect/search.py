@@ -17,7 +17,7 @@ from spectrod.analysis.stft.stft_host import MANY_POINTS
 from spectrod.analysis.stream import FrameStream
 from spectrod.apps.detect.event_outputs import EventOutputs, SourceOutputs
 from spectrod.apps.detect.frames import analysis_of
-from spectrod.apps.detect.row_parts import RowPart, cut_rows
+from spectrod.apps.detect.row_parts import RowPart, cut_rows, useful_jobs
 from spectrod.cli import options
 from spectrod.cli.calibration_dates import warn_of_validity
 from spectrod.cli.progress import ProgressBar
@@ -134,9 +134,9 @@ class EventSearch:
             args.source, source, self._span, self._spec.calibration, has_utc=self._has_utc
         )
         self._finder = LookAhead(Trigger(trigger, self._spec, self._channels, mask))
-        self._jobs = jobs
-        self._parts = cut_rows(source, self._span, self._spec, jobs) if jobs > 1 else []
-        if len(self._parts) == 1:
+        self._jobs = n = useful_jobs(source, self._span, self._spec, jobs) if jobs > 1 else 1
+        self._parts = cut_rows(source, self._span, self._spec, n) if n > 1 else []
+        if jobs > 1 and len(self._parts) < 2:
             why = "it is too short, or averages go on through all of it"
             _log.warning("--jobs %d: one process searches %s: %s", jobs, args.source, why)
 

@@ -13,9 +13,10 @@ import soundfile
 from PIL import Image
 
 from spectrod import Stft
+from spectrod.apps.detect import row_parts
 from spectrod.apps.detect.command import add_arguments
 from spectrod.apps.detect.frames import analysis_of, window_for
-from spectrod.apps.detect.row_parts import cut_rows
+from spectrod.apps.detect.row_parts import cut_rows, useful_jobs
 from spectrod.apps.detect.search import EventSearch
 from spectrod.apps.detect.trigger_flags import trigger_of
 from spectrod.cli import main, options
@@ -455,6 +456,8 @@ def test_processes_share_one_source(tmp_path, capfd, monkeypatch):
     """Files and clips are those of one process; what is too short has one, and a line says so."""
     monkeypatch.chdir(tmp_path)
     source = _recordings("continuous")
+    n_points = int(12 * FS / HOP) * WINDOW
+    monkeypatch.setattr(row_parts, "_PROCESS_POINTS_MIN", n_points // 4)
     found = []
     for jobs in ([], ["--jobs", "2"]):
         outputs = ["-o", "o/e.csv", "--clips", "o/clips"]
@@ -463,9 +466,23 @@ def test_processes_share_one_source(tmp_path, capfd, monkeypatch):
         found.append((files, capfd.readouterr()))
         shutil.rmtree("o")
     assert found[0] == found[1]
-    short = store("short.wav", sound([], WINDOW / FS))
+    short = store("short.wav", sound([], 3.0))
     assert main(["detect", short, *BAND, "--jobs", "2"]) == 0
     assert "one process searches short.wav: it is too short" in capfd.readouterr().err
+
+
+def test_no_process_starts_that_would_not_pay(monkeypatch, tmp_path):
+    """Each process has as many points as its start is worth, or there are fewer of them.
+
+    Pauses between files are no points.
+    """
+    monkeypatch.chdir(tmp_path)
+    search = _search(_recordings("pauses"), [])
+    of_search = search.source, search._span, search._spec
+    n_points = 12 * FS // HOP * WINDOW
+    for least, jobs in ((n_points, 1), (n_points // 2 + 1, 1), (n_points // 2, 2), (1, 3)):
+        monkeypatch.setattr(row_parts, "_PROCESS_POINTS_MIN", least)
+        assert useful_jobs(*of_search, 3) == jobs
 
 
 @pytest.mark.parametrize("subtype", ["PCM_16", "PCM_24", "FLOAT"])
