@@ -12,7 +12,7 @@ from typing import Final
 import zmq
 from zmq.utils.monitor import recv_monitor_message
 
-from spectrod.client.zmtp_probe import Peer, read_peer
+from spectrod.client.zmtp_probe import ZmtpPeer, read_peer
 from spectrod.lib.errors import ConfigError, DeniedError, SpectrodError, UnavailableError
 from spectrod.wire.endpoint import Endpoint
 from spectrod.wire.headers import PART_MAX_BYTES
@@ -302,7 +302,7 @@ class Connection:
             self._ask_at_s = time.monotonic() + _SILENCE_AGAIN_S
         return is_due
 
-    def _compare(self, peer: Peer | None) -> None:
+    def _compare(self, peer: ZmtpPeer | None) -> None:
         if peer is None:
             return
         if peer.mechanism != self._mechanism:

@@ -24,7 +24,7 @@ _KIND = b"socket-type"
 
 
 @dataclass(frozen=True, slots=True)
-class Peer:
+class ZmtpPeer:
     """What an endpoint says of itself.
 
     Attributes
@@ -39,7 +39,7 @@ class Peer:
     kind: str
 
 
-def read_peer(endpoint: Endpoint, timeout_s: float) -> Peer | None:
+def read_peer(endpoint: Endpoint, timeout_s: float) -> ZmtpPeer | None:
     """Read the mechanism and the kind of socket of an endpoint.
 
     Parameters
@@ -51,7 +51,7 @@ def read_peer(endpoint: Endpoint, timeout_s: float) -> Peer | None:
 
     Returns
     -------
-    peer : Peer or None
+    peer : ZmtpPeer or None
         None without a listener, or if it does not speak ZMTP 3.
     """
     deadline_s = time.monotonic() + timeout_s
@@ -67,7 +67,7 @@ def read_peer(endpoint: Endpoint, timeout_s: float) -> Peer | None:
             kind = _read_kind(connection, deadline_s) if mechanism == _NULL else ""
     except OSError:
         return None
-    return Peer(mechanism.decode("ascii", "replace"), kind)
+    return ZmtpPeer(mechanism.decode("ascii", "replace"), kind)
 
 
 def _read_kind(connection: socket.socket, deadline_s: float) -> str:

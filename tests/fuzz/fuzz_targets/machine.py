@@ -171,9 +171,13 @@ def device_seeds() -> list[bytes]:
 
 
 def greeting_seeds() -> list[bytes]:
-    """Make greetings of ZMTP 3.1 with and without keys."""
+    """Make greetings of ZMTP 3.1 with and without keys, and one with the command READY."""
     head = b"\xff" + bytes(8) + b"\x7f\x03\x01"
-    return [head + name.ljust(20, b"\0") + bytes(32) for name in (b"NULL", b"CURVE", b"PLAIN")]
+    plain, *others = (
+        head + name.ljust(20, b"\0") + bytes(32) for name in (b"NULL", b"CURVE", b"PLAIN")
+    )
+    ready = b"\x05READY\x0bSocket-Type" + (6).to_bytes(4, "big") + b"ROUTER"
+    return [plain, *others, plain + bytes([4, len(ready)]) + ready]
 
 
 def shard_seeds() -> list[bytes]:

@@ -13,6 +13,8 @@ import numpy as np
 from fuzzing import Scratch, Target
 from mutation import ODD_INTEGERS, havoc, mutate_json
 
+from spectrod.dsp.conditions import Condition
+from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.formats.segment.segment_reader import SegmentReader
 from spectrod.formats.segment.segment_recovery import recover
 from spectrod.formats.segment.segment_table import SegmentTable
@@ -100,14 +102,16 @@ def seeds() -> list[bytes]:
     return [*made, _finished(make_spec(output="complex", scaling="spectrum"))]
 
 
-def _finished(spec: object) -> bytes:
+def _finished(spec: SpectrumSpec) -> bytes:
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "a.spd"
         writer = SegmentWriter(path, describe(spec))
         writer.write(make_batch(spec, 0, 3))
         writer.write(make_batch(spec, 3, 1, engine="opencl:x"))
         writer.write(make_batch(spec, 5, 2, engine="opencl:x", skipped_rows=1))
-        writer.write(make_batch(spec, 20, 2, gap_samples=130, discontinuity=True))
+        last = make_batch(spec, 20, 2, gap_samples=130, discontinuity=True)
+        found = np.full((2, spec.n_signals), Condition.CHECKED | Condition.GAP, np.uint8)
+        writer.write(replace(last, conditions=found))
         writer.finish()
         return path.read_bytes()
 

@@ -9,7 +9,7 @@ import pytest
 import zmq
 
 from spectrod.client import Control, connection, subscribe
-from spectrod.client.zmtp_probe import Peer, read_peer
+from spectrod.client.zmtp_probe import ZmtpPeer, read_peer
 from spectrod.lib.errors import ConfigError, DeniedError, UnavailableError
 from spectrod.wire.endpoint import parse_remote
 from spectrod.wire.keys import make_keys
@@ -138,7 +138,7 @@ def test_what_a_real_endpoint_says_of_itself(transport, mechanism, tmp_path, mon
         server.bind("ipc://x.ipc" if transport == "ipc" else "tcp://127.0.0.1:*")
         endpoint = parse_remote(server.getsockopt_string(zmq.LAST_ENDPOINT))
         kind = "XPUB" if mechanism == "NULL" else ""
-        assert read_peer(endpoint, TIMEOUT_S) == Peer(mechanism, kind)
+        assert read_peer(endpoint, TIMEOUT_S) == ZmtpPeer(mechanism, kind)
 
 
 READY = b"\x05READY"
@@ -167,7 +167,7 @@ def test_the_kind_is_a_property_of_the_first_command(command, kind):
 
     with Listener(serve) as listener:
         found = read_peer(parse_remote(listener.endpoint), TIMEOUT_S)
-    assert found == Peer("NULL", kind)
+    assert found == ZmtpPeer("NULL", kind)
 
 
 @pytest.mark.parametrize("kind", ["call", "call_async"])
