@@ -157,7 +157,11 @@ class SourceRunner:
             If the name is not valid in a topic, or another source has it.
         """
         self._feed = self._shared.publisher.add_source(
-            self.name, self.stats, self.table.channel_names, self.demand.want
+            self.name,
+            self.stats,
+            self.table.channel_names,
+            self.demand.want,
+            self.table.site.attributes,
         )
         if self.pipeline:
             self.pipeline.attach(self._feed, wants=False)

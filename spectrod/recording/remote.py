@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 
 import spectrod
@@ -21,10 +22,12 @@ from spectrod.dsp.windows import CUSTOM, unknown_window
 from spectrod.formats.description import Description
 from spectrod.lib.errors import ConfigError, UnavailableError, WireError
 from spectrod.lib.text import printable
-from spectrod.wire.schema import IntervalFrame
+from spectrod.wire.schema import IntervalFrame, Meta
 
 _SCALINGS: dict[str, Scaling] = {unit: scaling for scaling, unit in UNITS.items()}
 _REFERENCE = re.compile(rf"{ZERO_DB} = ([^,]{{1,40}})(?:,.*)?", re.DOTALL)
+_OF_SITE = re.compile(r"geospatial_[a-z_]{1,40}|platform|instrument")
+"""Attributes of a source that recordings take over."""
 _FIRST_S = 10.0
 _INDEX_MAX = (1 << 62) - 1
 """Upper bound on sample indices of a recording, so that sums of two fit 64 bits [samples]."""
@@ -82,7 +85,10 @@ class DaemonReader:
         self._channels = tuple(self._headers)
         spec = _spec_of(first, self._headers)
         software = f"spectrod {spectrod.__version__}"
-        self.description = Description(spec, first.source, self._channels, software)
+        attributes = _attributes(subscription.meta.get(first.topic))
+        self.description = Description(
+            spec, first.source, self._channels, software, attributes=attributes
+        )
         """Metadata of all rows."""
         self._step = int(spec.row_step)
         self._engine = first.header.engine
@@ -192,6 +198,14 @@ class DaemonReader:
     def close(self) -> None:
         """End the subscription. Idempotent."""
         self._subscription.close()
+
+
+def _attributes(meta: Meta | None) -> dict[str, str]:
+    """Return what a description states of the place: a peer decides no other attribute."""
+    stated = msgspec.UNSET if meta is None else meta.header.attributes
+    if stated is msgspec.UNSET:
+        return {}
+    return {name: text for name, text in stated.items() if _OF_SITE.fullmatch(name)}
 
 
 def _unit(header: Any) -> tuple[str, str, str]:

@@ -68,6 +68,12 @@ _Columns = Annotated[tuple[_ChannelName, ...], Rule(min_length=1, max_length=COL
 _Delay = Annotated[int, Rule(ge=-LENGTH_MAX, le=LENGTH_MAX)]
 INTERVAL_TOPICS_MAX: Final = 1024
 """Topics of intervals that a heartbeat lists."""
+ATTRIBUTES_MAX: Final = 64
+"""Attributes of a description."""
+ATTRIBUTE_MAX_CHARS: Final = 512
+"""Length of a value among them [characters]."""
+_Attribute = Annotated[str, Rule(max_length=ATTRIBUTE_MAX_CHARS)]
+_Attributes = Annotated[dict[_ChannelName, _Attribute], Rule(max_length=ATTRIBUTES_MAX)]
 # Python's $ also matches before a final newline.
 _Topic = Annotated[str, Rule(pattern=r"^([A-Za-z0-9._-]{1,64}/){4}$(?!\n)")]
 _Checks = Annotated[tuple[str, ...], Rule(max_length=CHECKS_MAX)]
@@ -325,6 +331,8 @@ class MetaHeader(msgspec.Struct, frozen=True, kw_only=True):
     response_hz: tuple[_Frequency, _Frequency] | msgspec.UnsetType = msgspec.UNSET
     """Lowest and highest frequency at which the frequency response is known and corrected [Hz];
     absent without a response. Values beyond have the stated sensitivity alone."""
+    attributes: _Attributes | msgspec.UnsetType = msgspec.UNSET
+    """Where the source is, and what it is, by names of ACDD 1.3; absent where nothing is stated."""
 
 
 class IntervalTopic(msgspec.Struct, frozen=True):

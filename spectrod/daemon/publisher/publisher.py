@@ -4,7 +4,7 @@ import secrets
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from typing import Final
@@ -150,6 +150,7 @@ class Publisher:
         stats: Callable[[], Stats],
         channel_names: Sequence[str] = (),
         on_demand: OnDemand = ignore_demand,
+        attributes: Mapping[str, str] | None = None,
     ) -> SourcePublisher:
         """Add a source, before ``start`` or while the publisher runs.
 
@@ -166,6 +167,8 @@ class Publisher:
             Names of the channels in topics; empty for their numbers.
         on_demand : callable
             See ``SourcePublisher``.
+        attributes : mapping of str to str, optional
+            See ``SourcePublisher``.
 
         Raises
         ------
@@ -181,6 +184,7 @@ class Publisher:
             wake=self._wake,
             queue_frames=self._queue_frames,
             channel_names=channel_names,
+            attributes=attributes,
             numbers=self._numbers.get(name),
             on_demand=on_demand,
         )

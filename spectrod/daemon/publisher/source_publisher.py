@@ -76,6 +76,8 @@ class SourcePublisher:
         Frames that may wait for the publisher's thread, >= 1.
     channel_names : sequence of str
         Names of the channels in topics; empty for their numbers.
+    attributes : mapping of str to str, optional
+        Attributes of the source in its descriptions.
     numbers : Numbers or None
         Numbers of an earlier source of the same name.
     on_demand : callable
@@ -109,6 +111,7 @@ class SourcePublisher:
         wake: Callable[[], None],
         queue_frames: int,
         channel_names: Sequence[str] = (),
+        attributes: Mapping[str, str] | None = None,
         numbers: Numbers | None = None,
         on_demand: OnDemand = ignore_demand,
     ) -> None:
@@ -122,7 +125,7 @@ class SourcePublisher:
         self.numbers = numbers or Numbers()
         self._queue = FrameQueue(queue_frames, self.numbers.rows)
         self._intervals = IntervalQueue(queue_frames, self.numbers.rows)
-        self._channel_names = tuple(channel_names)
+        self._channel_names, self._attributes = tuple(channel_names), dict(attributes or {})
         self._has_changed = False
         self._offered: Mapping[str, tuple[bytes, ...]] | None = None
         self._topics: frozenset[str] = frozenset()
@@ -348,7 +351,8 @@ class SourcePublisher:
         device = self._stats().source
         for name in encoder.meta_topics:
             if wanted is None or name.encode() in wanted:
-                yield encoder.description(name, self._next_seq(name), self._epoch, device)
+                seq = self._next_seq(name)
+                yield encoder.description(name, seq, self._epoch, device, self._attributes)
 
     def _spectra(self, encoder: TopicEncoder, frame: QueuedFrame) -> Iterator[Outgoing]:
         headers = encoder.headers(frame, self._epoch)

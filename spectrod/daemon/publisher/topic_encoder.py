@@ -107,13 +107,21 @@ class TopicEncoder:
         """Return the header of a row of one channel."""
         return encode_header(self._header(frame, epoch, self._fields[channel]))
 
-    def description(self, name: str, seq: int, epoch: int, device: str) -> list[bytes]:
-        """Return the description of one of the topics."""
+    def description(
+        self,
+        name: str,
+        seq: int,
+        epoch: int,
+        device: str,
+        attributes: Mapping[str, str] | None = None,
+    ) -> list[bytes]:
+        """Return the description of one of the topics, with attributes of the source."""
         header = MetaHeader(
             seq=seq,
             epoch=epoch,
             t_utc_ns=time.time_ns(),
             device=device,
+            attributes=dict(attributes) if attributes else msgspec.UNSET,
             **self._described[name],
         )
         return encode(Meta(name, header, self._f, self._edges))

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -61,6 +62,16 @@ def test_channels_have_their_names_in_topics_and_descriptions():
     ]
     assert {m.header.channel_names for m in seen[:2]} == {("north", "south")}
     assert [m.channel for m in seen[2:]] == ["north", "south"]
+
+
+def test_descriptions_have_the_attributes_of_the_source():
+    """Where the source is stands in its descriptions; without it the field is absent."""
+    feeds = [make_feed(attributes={"platform": "buoy"}), make_feed()]
+    for feed in feeds:
+        feed.write(make_batch())
+    stated, silent = (messages(feed)[0].header.attributes for feed in feeds)
+    assert stated == {"platform": "buoy"}
+    assert silent is msgspec.UNSET
 
 
 @pytest.mark.parametrize("nfft", [64, 75])

@@ -6,9 +6,11 @@ import msgspec
 import numpy as np
 import pytest
 
+from spectrod.formats.description import ELAPSED, TIME_REFERENCE
 from spectrod.lib.errors import ConfigError, UnavailableError, WireError
 from spectrod.recording.remote import DaemonReader
-from spectrod.wire.schema import Frame, LevelsFrame, LevelsHeader, SpectrumHeader
+from spectrod.wire.headers import MetaHeader
+from spectrod.wire.schema import Frame, LevelsFrame, LevelsHeader, Meta, SpectrumHeader
 
 NFFT = 64
 
@@ -17,7 +19,7 @@ class Subscribed:
     """A subscription that has received the given frames and gets no more."""
 
     def __init__(self, *frames):
-        self._frames = deque(frames)
+        self._frames, self.meta = deque(frames), {}
 
     def receive(self, _timeout_s):
         return self._frames.popleft() if self._frames else None
@@ -62,6 +64,22 @@ def read(*frames):
 def test_the_frames_of_these_tests_make_rows():
     """The frames used in these tests are valid rows, so the refusals have other causes."""
     assert read(*rows(6)) == [96, 128, 160]
+
+
+def test_a_recording_has_the_place_that_a_description_states():
+    """Places of sources are taken over; a peer sets no other attribute, such as the time's."""
+    subscribed = Subscribed(*rows(6))
+    header = MetaHeader(
+        seq=0, epoch=1, t_utc_ns=0, device="a card", channels=2, fs=48000.0, win_length=NFFT,
+        nfft=NFFT, hop=32, window="hann", enbw_hz=1125.0, shape=(1,), unit="dBFS", ref="",
+        engine="numpy",
+        attributes={"platform": "buoy", "geospatial_lat_min": "54.5", TIME_REFERENCE: ELAPSED,
+                    "history": "x"},
+    )  # fmt: skip
+    subscribed.meta["spec/mic/0/dbfs/"] = Meta("meta/mic/0/dbfs/", header, np.zeros(1), None)
+    about = DaemonReader(subscribed, "spec/", timeout_s=0.0).description
+    assert about.attributes == {"platform": "buoy", "geospatial_lat_min": "54.5"}
+    assert about.has_utc
 
 
 def test_spectra_of_a_receiver_keep_its_frequency():
