@@ -75,7 +75,7 @@ const columns = (fromMs, toMs, slices = bins(0, 1)) => {
 test("the past takes the place of live rows that came at another zoom, with their gaps", () => {
   const ring = zoomedOut();
   assert.deepEqual([ring.alike, seamOf(ring, ring.alike)], [3, 10_100]);
-  const { past: found, since, seamMs } = refilled(ring, columns(9000, 10_200));
+  const { past: found, since, seamMs } = refilled(ring, columns(9000, 10_200), 10_100);
   assert.deepEqual([since, seamMs], [10, 10_100]);
   const joined = new JoinedRows(ring, found, since);
   assert.equal(joined.length, 3 + 110);
@@ -92,7 +92,7 @@ test("live rows of another zoom stay until the past has the values of this one, 
   const ring = zoomedOut();
   const kept = { since: 0, seamMs: 10_000 };
   const check = (given) => {
-    const { past: found, ...others } = refilled(ring, given);
+    const { past: found, ...others } = refilled(ring, given, 10_100);
     assert.deepEqual(others, kept);
     assert.ok(found.every(({ tMs }) => tMs < 10_000));
   };
@@ -100,15 +100,17 @@ test("live rows of another zoom stay until the past has the values of this one, 
   check(columns(9000, 10_200, bins(5, 1)));
   check(columns(9000, 10_050));
   check([...columns(10_060, 10_200), ...columns(9000, 10_010)]);
+  const back = refilled(ring, columns(9000, 10_050), 10_050); // of a view that ends before newer rows of the other zoom
+  assert.deepEqual([back.since, back.past.length], [10, 105]);
 });
 
 test("rows are all alike where nothing has changed but the analysis, or the times of a description", () => {
   for (const other of [{ ...ZOOMED, epoch: "other" }, { ...ZOOMED, bin_hz: 5 }, { ...WHOLE, row_s: 0.01 }]) {
     const ring = zoomedOut(Object.freeze(other));
     assert.equal(ring.alike, 13);
-    assert.equal(refilled(ring, columns(9000, 10_200)).since, 0);
+    assert.equal(refilled(ring, columns(9000, 10_200), 10_100).since, 0);
   }
   const mean = zoomedOut(Object.freeze({ ...WHOLE, statistic: "mean" }));
   assert.equal(mean.alike, 3);
-  assert.equal(refilled(null, []).seamMs, Infinity);
+  assert.equal(refilled(null, [], 0).seamMs, Infinity);
 });

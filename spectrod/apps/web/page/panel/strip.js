@@ -143,7 +143,7 @@ export class Strip {
     const msPerPx = spanMs / this.#heightPx;
     const rows = about === null ? [] : past.rows(this, about, { t0, t1, msPerPx }).rows;
     if (about === null) past?.forget(this);
-    const joined = refilled(ring, rows);
+    const joined = refilled(ring, rows, t1);
     this.#rows = new JoinedRows(ring, byPeriods(joined.past, statistic, joined.seamMs), joined.since);
     this.#waterfall.rebuild(this.#rows);
     return true;

@@ -72,16 +72,17 @@ export function seamOf(live, count = live?.length ?? 0) {
  *
  * @param {import("./rows.js").RowRing | null} live
  * @param {Array<object>} past rows with their descriptions, the newest first
+ * @param {number} untilMs end of the time that was asked for: newer rows are not shown
  * @returns {{past: Array<object>, since: number, seamMs: number}} for `JoinedRows`; gaps and losses of live rows stay
  */
-export function refilled(live, past) {
+export function refilled(live, past, untilMs) {
   const alike = live?.alike ?? 0;
   const [fromMs, toMs] = [seamOf(live), seamOf(live, alike)];
   const asTheyCame = { past: past.filter(({ tMs }) => tMs < fromMs), since: 0, seamMs: fromMs };
   if (live === null || alike === live.length) return asTheyCame;
   const oldest = past.at(-1);
   const shownMs = oldest === undefined ? Infinity : Math.max(fromMs, oldest.tMs - lengthMs(oldest) / 2);
-  const others = Array.from({ length: live.length - alike }, (_, n) => alike + n).filter((i) => live.timeAt(i) >= shownMs);
+  const others = Array.from({ length: live.length - alike }, (_, n) => alike + n).filter((i) => live.timeAt(i) >= shownMs && live.timeAt(i) < untilMs);
   const sum = (rows) => rows.reduce((total, row) => total + lengthMs(row), 0);
   const same = past.filter((row) => row.tMs >= shownMs && row.tMs < toMs && hasSameValues(row.description, live.description));
   if (others.length === 0 || sum(same) < COVERED * sum(others.map((i) => live.at(i)))) return asTheyCame;
