@@ -1,0 +1,688 @@
+"""Random places of the page, each compared with the rows that it is of: what it says is so.
+
+    python benchmarks/page_places.py [--places 1000] [--seed 1] [--recorded 300] [--json FILE]
+
+Rows of random levels are recorded, five minutes of them, with a pyramid; a made-up daemon goes on
+where the recording ends. Debian's Chromium shows them: live, paused, past, over the seam between
+recording, server and page, one channel or two over each other, on each axis, at random zooms of
+frequency and time. A place is one that is read: the level under the pointer, in a waterfall or a
+line spectrum, a line of a saved CSV, the Leq and the peak of a selection, a meter. It is equal to
+the rows to half a step of the wire (0.5 dB of live waterfalls, 0.1 dB of the past, docs/web.md) and
+half of the last digit that is written. It ends with an error at the first that is not, or that is
+missing.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import re
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from _report import ROOT
+from numpy.typing import NDArray
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from spectrod.apps.web.history.columns import TimeGrid
+from spectrod.dsp.bands import hz_to_mel, mel_to_hz
+from spectrod.dsp.spectrum_batch import SpectrumBatch
+from spectrod.formats.description import Description
+from spectrod.formats.pyramid import PyramidOptions, PyramidWriter
+from spectrod.formats.segment.segment_writer import SegmentWriter
+from spectrod.wire.headers import LevelsHeader
+from spectrod.wire.schema import IntervalFrame, encode
+
+sys.path.insert(0, str(ROOT / "tests" / "browser"))
+
+from made_up_daemon import SPEC, TOPIC, MadeUpDaemon
+from programs import running_web
+
+TIMEOUT_MS = 60_000.0
+BIN_HZ = 10.0
+ROW_MS = 100.0
+ENBW_HZ = 15.0
+LO_DB, HI_DB = -110.0, 0.0
+TEXT_DB = 0.05
+LIVE_DB, PAST_DB, FINE_DB = 0.25, 0.05, 0.005
+"""Half a step of live waterfalls, of the past, and of line spectra and cells of pyramids."""
+ROUND = 250
+"""Places of one server: its memory of live rows is bounded, older ones are cells of a second."""
+TIME_ROWS = 0.51
+"""Half of the last digit of a time that is written, in rows."""
+MODES = ("live", "paused", "past", "seam")
+AXES = ("log", "linear", "mel", "octave")
+
+WATCH = """
+globalThis.past = { running: 0, doneMs: 0 };
+const plainFetch = globalThis.fetch;
+globalThis.fetch = async (...given) => {
+  const { past } = globalThis;
+  past.running += 1;
+  try {
+    return await plainFetch(...given);
+  } finally {
+    past.running -= 1;
+    past.doneMs = performance.now();
+  }
+};
+"""
+NOTE_STRIPS = """async () => {
+  const { Strip } = await import("./page/panel/strip.js");
+  globalThis.rowsOfLine = (await import("./page/rows/rowat.js")).rowsOfLine;
+  const draw = Strip.prototype.draw;
+  globalThis.strips = new Map();
+  Strip.prototype.draw = function (scene) {
+    globalThis.strips.set(this.channel.info.endpoint, { strip: this, scene });
+    return draw.call(this, scene);
+  };
+}"""
+"""Notes the waterfalls as they are drawn, with what they show."""
+SETTLED = """sinceMs => {
+  const { running, doneMs } = globalThis.past;
+  return running === 0 && performance.now() - Math.max(sinceMs, doneMs) > 400;
+}"""
+"""Whether nothing of the past is on its way: an axis is asked for when it has stayed for 0.2 s."""
+READ = """([seed, count, name]) => {
+  const slicesOfLines = ({ channel, rows }) => {
+    const past = rows.length > 0 ? [rows.at(rows.length - 1), rows.at(0)] : [];
+    const lines = [channel.trace, channel.kept?.trace, ...past].filter(Boolean);
+    const texts = lines.map(({ description }) => JSON.stringify(description.slices));
+    return [...new Set(texts)].map((text) => JSON.parse(text));
+  };
+  let state = seed;
+  const next = () => (state = (state * 48271) % 2147483647) / 2147483647;
+  const all = [...globalThis.strips.values()].filter(({ strip }) => strip.box.isConnected);
+  return Array.from({ length: count }, (_, n) => {
+    const { strip, scene } = all[n % all.length];
+    const panel = strip.box.closest(".panel");
+    const box = name === "line" ? panel.querySelector(".trace-lines") : strip.box;
+    const { left, top, width, height } = box.getBoundingClientRect();
+    // Whole pixels: a box may end within one, whose middle lies beside it.
+    const [x, y] = [width, height].map((size) => Math.floor(next() * Math.floor(size)));
+    const at = { clientX: left + x + 0.5, clientY: top + y + 0.5, bubbles: true };
+    panel.querySelector(".surface").dispatchEvent(new PointerEvent("pointermove", at));
+    const { line, msPerPx } = strip.lineAt(y);
+    const rows = globalThis.rowsOfLine(strip.rows, line, msPerPx);
+    return {
+      x, y, text: panel.querySelector(".readout").textContent,
+      endpoint: strip.channel.info.endpoint, newestMs: scene.newestMs,
+      width: strip.canvas.width, height: strip.canvas.height, lineSlices: slicesOfLines(strip),
+      rows: rows.map(({ seq, merged, tMs, description: { row_s, slices, epoch } }) => ({
+        seq, merged, tMs, row_s, slices, isLive: epoch !== undefined,
+      })),
+    };
+  });
+}"""
+"""Readouts of random places, of waterfalls or line spectra: nothing else happens meanwhile."""
+
+Levels = NDArray[np.float32]
+
+
+class Truth:
+    """Random rows by their number, which anybody computes again.
+
+    Parameters
+    ----------
+    seed : int
+        Of the rows from ``n_recorded`` on; those before are the same of all.
+    n_recorded : int
+        Rows of the recording.
+    begin_ns : int
+        Time of the first one [ns since 1970].
+    """
+
+    def __init__(self, seed: int, n_recorded: int, begin_ns: int) -> None:
+        self.n_recorded, self.begin_ms = n_recorded, begin_ns / 1e6
+        self.daemon: Any = None
+        self.is_always_shown = False
+        self._seed = seed
+        self._rows: dict[int, Levels] = {}
+
+    def row(self, n: int) -> Levels:
+        """Return the levels of a row (n_values,) [dB]."""
+        if n not in self._rows:
+            random = np.random.default_rng([0 if n < self.n_recorded else self._seed, n])
+            levels = random.uniform(-100.0, -60.0, SPEC.n_values)
+            levels[random.integers(0, SPEC.n_values, 20)] = random.uniform(-60.0, -5.0, 20)
+            self._rows[n] = np.round(levels, 2).astype(np.float32)
+        return self._rows[n]
+
+    def between(self, begin_ms: float, end_ms: float) -> range:
+        """Return the rows whose middles are in a time."""
+        first, stop = (
+            int(np.ceil((ms - self.begin_ms) / ROW_MS - 0.5 - 1e-9)) for ms in (begin_ms, end_ms)
+        )
+        return range(max(first, 0), max(stop, 0))
+
+    def number_at(self, t_ms: float) -> int:
+        """Return the row that a time is in."""
+        return int((t_ms - self.begin_ms) // ROW_MS)
+
+    @property
+    def n_sent(self) -> int:
+        """Rows that there are so far."""
+        return self.n_recorded + int(self.daemon.n_rows)
+
+
+@dataclass(frozen=True)
+class View:
+    """A view of the page: what a link says.
+
+    Attributes
+    ----------
+    axis : str
+        Kind of the axis of frequencies.
+    f0, f1 : float
+        Its ends [Hz].
+    span_s : float
+        Time that a waterfall shows [s].
+    split : int
+        Share of the line spectrum in the height [%].
+    is_over : bool
+        Whether two channels are over each other.
+    """
+
+    axis: str
+    f0: float
+    f1: float
+    span_s: float
+    split: int
+    is_over: bool
+
+    def link(self, endpoints: list[str], **more: str) -> str:
+        """Return the fragment of an address."""
+        fields = [("topic", f"{TOPIC}@{one}") for one in endpoints[: 1 + self.is_over]]
+        fields += {
+            "layout": "over" if self.is_over else "side",
+            "axis": self.axis,
+            "f": f"{self.f0:.12g}:{self.f1:.12g}",
+            "span": f"{self.span_s:.12g}",
+            "split": str(self.split),
+            "db": f"{LO_DB:g}:{HI_DB:g}",
+        }.items()
+        return "&".join(f"{name}={value}" for name, value in [("v", "1"), *fields, *more.items()])
+
+    def hertz(self, share: float) -> float:
+        """Return the frequency at a share of the width [Hz]."""
+        if self.axis == "linear":
+            return self.f0 + share * (self.f1 - self.f0)
+        if self.axis == "mel":
+            low, high = (float(hz_to_mel(np.array(hz))) for hz in (self.f0, self.f1))
+            return float(mel_to_hz(np.array(low + share * (high - low))))
+        return float(self.f0 * (self.f1 / self.f0) ** share)
+
+    def bins_most(self, px: int, width: int) -> float:
+        """Return the most bins that a pixel touches if no value is wider than it, or than a bin."""
+        return 3.0 * (1.0 + (self.hertz((px + 1) / width) - self.hertz(px / width)) / BIN_HZ)
+
+    def bins(self, px: int, width: int, slices: list[dict[str, int]]) -> NDArray[np.int64]:
+        """Return the bins of all values of some slices that a pixel touches."""
+        left, right = self.hertz(px / width), self.hertz((px + 1) / width)
+        slack = 1e-6 * (right - left)
+        found = [np.zeros(0, np.int64)]
+        for piece in slices:
+            step = piece["per_value"]
+            starts = piece["first"] + step * np.arange(piece["values"])
+            stops = np.minimum(starts + step, SPEC.n_values)
+            is_in = (stops - 0.5) * BIN_HZ > left + slack
+            is_in &= (starts - 0.5) * BIN_HZ < right - slack
+            found += [np.arange(*ends) for ends in zip(starts[is_in], stops[is_in], strict=True)]
+        return np.concatenate(found)
+
+
+def random_view(random: np.random.Generator, recorded_s: float, *, is_over: bool) -> View:
+    """Return a view of a random zoom: from 40 bins to all, from 2 s to more than is recorded."""
+    axis = str(random.choice(AXES))
+    lowest = 10.0 if axis in {"log", "octave"} else 0.0
+    share = float(random.choice([1.0, 10.0 ** random.uniform(-1.6, 0.0)]))
+    if axis in {"log", "octave"}:
+        octaves = np.log2(24000.0 / lowest)
+        f0 = lowest * 2.0 ** (octaves * (1.0 - share) * random.uniform())
+        f1 = max(f0 * 2.0 ** (octaves * share), f0 + 400.0)
+    else:
+        f0 = (24000.0 - lowest) * (1.0 - share) * random.uniform()
+        f1 = f0 + max(400.0, share * 24000.0)
+    f1 = min(f1, 24000.0)
+    span_s = float(2.0 * (0.7 * recorded_s) ** random.uniform())
+    return View(axis, round(float(min(f0, f1 - 400.0)), 3), round(float(f1), 3), round(span_s, 2),
+                int(random.integers(25, 60)), is_over)  # fmt: skip
+
+
+@dataclass
+class Checker:
+    """Compares what the page says with rows; ``counts`` of places by their kinds grow."""
+
+    page: Page
+    truths: dict[str, Truth]
+    random: np.random.Generator
+    counts: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def truth(self) -> Truth:
+        """Rows of the first channel."""
+        return next(iter(self.truths.values()))
+
+    def show(self, view: View, **more: str) -> None:
+        """Show a view, and wait until all of the past that it needs has come."""
+        link = view.link(list(self.truths), **more)
+        self.page.evaluate("link => { location.hash = link; }", link)
+        self.page.wait_for_function("() => globalThis.strips.size > 0")
+        self.settle()
+
+    def settle(self) -> None:
+        """Wait until nothing of the past is on its way, and is drawn."""
+        since_ms = self.page.evaluate("performance.now()")
+        self.page.wait_for_function(SETTLED, arg=since_ms)
+        self.page.evaluate("() => new Promise(requestAnimationFrame)")
+
+    def read(self, count: int, name: str) -> list[dict[str, Any]]:
+        """Read places of waterfalls (``fall``) or line spectra (``line``)."""
+        seed = int(self.random.integers(1, 1 << 30))
+        found: list[dict[str, Any]] = self.page.evaluate(READ, [seed, count, name])
+        return found
+
+    def falls(self, view: View, count: int, mode: str) -> None:
+        """Compare levels under the pointer in waterfalls."""
+        for one in self.read(count, "fall"):
+            truth = self.truths[one["endpoint"]]
+            line_ms = 1000.0 * view.span_s / one["height"]
+            begin_ms = line_ms * (np.floor(one["newestMs"] / line_ms) - one["y"])
+            numbers = rows_of(truth, one["rows"], begin_ms, line_ms)
+            (level,) = re.findall(r"(-?\d+\.\d dBFS|no data)  20", one["text"])
+            if level == "no data":
+                check_nothing(truth, one, begin_ms, line_ms)
+                continue
+            levels = []
+            for row, those in zip(one["rows"], numbers, strict=True):
+                bins = view.bins(one["x"], one["width"], row["slices"])
+                # Rows that came at another zoom keep its values; the past has those of this one.
+                assert is_live(row) or len(bins) <= view.bins_most(one["x"], one["width"]), one
+                levels += [float(truth.row(n)[bins].max()) for n in those]
+            is_past = not any(is_live(row) for row in one["rows"])
+            compare(float(level.split()[0]), max(levels), PAST_DB if is_past else LIVE_DB, one)
+            self.counts[f"{mode}, waterfall"] += 1
+
+    def lines(self, view: View, count: int, mode: str) -> None:
+        """Compare levels under the pointer in line spectra: of one to four rows of a time."""
+        for one in self.read(count, "line"):
+            found = re.search(r"(-?\d+\.\d) dBFS  (20.*) UTC$", one["text"])
+            if found is None:
+                continue
+            t_ms, level = ms_of(found[2]), float(found[1])
+            truths = self.truths.values() if view.is_over else [self.truths[one["endpoint"]]]
+            expected = [
+                max(float(truth.row(n)[bins].max()) for n in those)
+                for truth in truths
+                for bins in (view.bins(one["x"], one["width"], own) for own in one["lineSlices"])
+                if len(bins) > 0
+                for those in rows_about(truth, t_ms)
+            ]
+            error = min(abs(level - one) for one in expected)
+            assert error <= LIVE_DB + TEXT_DB, (one, level, expected)
+            self.counts[f"{mode}, line spectrum"] += 1
+
+    def csv(self, count: int, mode: str) -> None:
+        """Compare lines of the saved line spectra."""
+        with self.page.expect_download() as saved:
+            self.page.locator("#save-csv").click()
+        lines = saved.value.path().read_text("utf-8").splitlines()
+        t_ms = ms_of(lines[1].removeprefix("# ").removesuffix(" UTC"))
+        sets = list(rows_about(self.truth, t_ms))
+        for k in self.random.integers(4, len(lines), count):
+            hertz, bins, level = map(float, lines[k].split(","))
+            first = round(hertz / BIN_HZ)
+            cut = slice(first, first + int(bins))
+            expected = [max(float(self.truth.row(n)[cut].max()) for n in those) for those in sets]
+            assert min(abs(level - one) for one in expected) <= LIVE_DB, (lines[:4], lines[k])
+            self.counts[f"{mode}, CSV"] += 1
+
+    def selection(self, view: View, mode: str) -> None:
+        """Compare Leq, peak and number of rows of a selection of whole bins."""
+        truth = self.truth
+        top_s = int((truth.begin_ms + ROW_MS * truth.n_recorded) // 1000)
+        length_s = int(self.random.integers(2, max(3, truth.n_recorded // 20)))
+        t0_s = top_s - length_s - int(self.random.integers(0, truth.n_recorded // 20))
+        first = int(self.random.integers(1, SPEC.n_values - 60))
+        last = first + int(self.random.integers(0, 50))
+        f0, f1 = (first - 0.4) * BIN_HZ, (last + 0.4) * BIN_HZ
+        box = f"{1000 * t0_s}:{1000 * (t0_s + length_s)}:{f0:.6g}:{f1:.6g}"
+        self.show(view, t=str(1000 * (t0_s + length_s)), sel=box)
+        item = self.page.locator(".selection-card[aria-label=Selection] li", has_text="Leq").first
+        item.wait_for()
+        said = re.search(
+            r"band (-?\d+\.\d) dBFS; peak (-?\d+\.\d) dBFS at ([\d.]+) (k?)Hz, (\S+) UTC"
+            r" \((\d+) rows",
+            item.inner_text(),
+        )
+        assert said is not None, item.inner_text()
+        rows, near = (
+            np.stack([truth.row(n)[first : last + 1] for n in self._box(t0_s, length_s, columns)])
+            for columns in (min(1024, round(1000 * length_s / ROW_MS)), 256)
+        )
+        power = (10.0 ** (rows.astype(float) / 10.0)).sum(axis=1).mean() * BIN_HZ / ENBW_HZ
+        compare(float(said[1]), 10.0 * np.log10(power), 2 * FINE_DB, said[0])
+        compare(float(said[2]), float(near.max()), FINE_DB, said[0])
+        places = np.argwhere(near >= near.max() - FINE_DB)[:, 1] + first
+        hertz = float(said[3]) * (1000.0 if said[4] else 1.0)
+        assert min(abs(hertz - BIN_HZ * k) for k in places) <= BIN_HZ / 2, said[0]
+        assert int(said[6]) == len(rows), (said[0], len(rows))
+        self.counts[f"{mode}, selection"] += 4
+
+    def _box(self, t0_s: int, length_s: int, columns: int) -> range:
+        """Return the rows of the columns that cover a selection, as docs/web-protocol.md says."""
+        grid = TimeGrid.covering(t0_s * 10**9, (t0_s + length_s) * 10**9, columns)
+        found = self.truth.between(grid.t0_ns / 1e6, grid.t1_ns / 1e6)
+        return range(found.start, min(found.stop, self.truth.n_sent))
+
+    def meter(self, mode: str) -> None:
+        """Compare a meter with the level that was sent."""
+        level = float(np.round(self.random.uniform(-79.0, -1.0), 3))
+        self.truth.daemon.send(*level_message(self.counts.total(), level))
+        shown = self.page.locator("#meters dd", has_text=f"{level:.1f} dBFS")
+        shown.first.wait_for(state="attached")
+        self.counts[f"{mode}, meter"] += 1
+
+    def bar(self, mode: str) -> None:
+        """Compare the ends of the bar of levels with those of the link."""
+        ends = self.page.locator(".panel [role=slider][aria-valuenow]")
+        texts = [float(one.get_attribute("aria-valuenow") or "nan") for one in ends.all()[:2]]
+        assert sorted(texts) == [LO_DB, HI_DB], texts
+        self.counts[f"{mode}, bar"] += 2
+
+
+def rows_about(truth: Truth, t_ms: float) -> Iterator[range]:
+    """Yield the rows that a row of a time may be of: itself, or up to four that were merged."""
+    at = (t_ms - truth.begin_ms) / ROW_MS
+    for count in range(1, 5):
+        for first in range(max(0, int(at) - 4), int(at) + 3):
+            if abs(first + count / 2 - at) < TIME_ROWS:
+                yield range(first, first + count)
+
+
+def rows_of(
+    truth: Truth, rows: list[dict[str, Any]], begin_ms: float, line_ms: float
+) -> list[range]:
+    """Return the numbers of each row that is drawn in a line, which must be those of its time."""
+    found = []
+    for row in rows:
+        length_ms = 1000.0 * row["merged"] * row["row_s"]
+        first_ms, last_ms = row["tMs"] - length_ms / 2, row["tMs"] + length_ms / 2
+        assert first_ms < begin_ms + line_ms + 1e-3, (row, begin_ms, line_ms)
+        assert last_ms > begin_ms - 1e-3, (row, begin_ms, line_ms)
+        if is_live(row):
+            last = truth.n_recorded + row["seq"]
+            found.append(range(last - row["merged"] + 1, last + 1))
+            middle_ms = truth.begin_ms + ROW_MS * (last + 1 - row["merged"] / 2)
+            assert abs(middle_ms - row["tMs"]) < 1.0, row
+        else:  # columns of the past: rows whose middles they have, or the one that they are of
+            own = truth.between(first_ms, last_ms)
+            at = truth.number_at(row["tMs"])
+            found.append(own if len(own) and length_ms >= ROW_MS else range(at, at + 1))
+    if truth.is_always_shown:
+        check_whole(truth, rows, found, begin_ms, line_ms)
+    return found
+
+
+def is_live(row: dict[str, Any]) -> bool:
+    """Return whether a row was sent, not made of the past."""
+    return bool(row["isLive"])
+
+
+def check_whole(
+    truth: Truth, rows: list[dict[str, Any]], found: list[range], begin_ms: float, line_ms: float
+) -> None:
+    """Check that no row is missing that has its middle in a line, less a column at its ends."""
+    if not rows:
+        return
+    margin_ms = max(1000.0 * one["merged"] * one["row_s"] for one in rows) / 2.0
+    due = set(truth.between(begin_ms + margin_ms, begin_ms + line_ms - margin_ms))
+    there = {n for those in found for n in those}
+    newest = truth.n_recorded + max((row["seq"] for row in rows), default=0)
+    missing = {n for n in due - there if n <= newest or n < truth.n_recorded}
+    assert not missing, (missing, found, begin_ms, line_ms)
+
+
+def check_nothing(truth: Truth, one: dict[str, Any], begin_ms: float, line_ms: float) -> None:
+    """Check that a line without data is before the first row, or newer than what has come.
+
+    The server has no live rows of a time in which no page showed their channel.
+    """
+    end_ms = begin_ms + line_ms
+    if not truth.is_always_shown and end_ms > truth.begin_ms + ROW_MS * truth.n_recorded:
+        return
+    first_ms = truth.begin_ms + max(ROW_MS, line_ms)
+    last_ms = min(one["newestMs"] - 2000.0, truth.begin_ms + ROW_MS * (truth.n_sent - 30))
+    assert end_ms <= first_ms or begin_ms >= last_ms, (one, end_ms - first_ms, begin_ms - last_ms)
+
+
+def compare(level: float, expected: float, step_db: float, about: object) -> None:
+    """Compare a level that is written with one digit."""
+    assert abs(level - expected) <= step_db + TEXT_DB + 1e-6, (level, expected, about)
+
+
+def ms_of(text: str) -> float:
+    """Return a time of a text [ms since 1970]."""
+    return float(np.datetime64(text.replace(" ", "T"), "us").astype(float)) / 1e3
+
+
+def level_message(seq: int, level: float) -> list[bytes]:
+    """Return the parts of a message with one level of the first channel."""
+    header = LevelsHeader(
+        seq=seq,
+        epoch=1,
+        t_utc_ns=time.time_ns(),
+        t_mono_ns=0,
+        sample_index=seq * 48000,
+        fs=48000.0,
+        interval_s=1.0,
+        n_samples=48000,
+        due_samples=48000,
+        quantities=("LAeq",),
+        units=("dBFS",),
+        shape=(1,),
+        ref="0 dBFS = full-scale sine",
+    )
+    frame = IntervalFrame("levels/mic/0/meter/", header, np.array([level]))
+    return [bytes(part) for part in encode(frame)]
+
+
+def record(folder: Path, truth: Truth, begin_ns: int) -> None:
+    """Write the recorded rows and their pyramid, as the recorder does."""
+    place = folder / "all" / "mic"
+    place.mkdir(parents=True)
+    about = Description(SPEC, "mic", ("0",), "page_places")
+    segment = SegmentWriter(place / "one.spd", about)
+    pyramid = PyramidWriter(place / "pyramid", about, PyramidOptions(1.0, values_max=0))
+    for first in range(0, truth.n_recorded, 600):
+        numbers = range(first, min(first + 600, truth.n_recorded))
+        values = np.stack([truth.row(n) for n in numbers])[:, np.newaxis]
+        index = np.array(numbers, np.int64) * SPEC.hop
+        t_ns = begin_ns + index * 10**9 // 48000
+        for writer in (segment, pyramid):
+            writer.write(SpectrumBatch(values, index, t_ns, t_ns, SPEC, "numpy"))
+    segment.finish()
+    pyramid.finish()
+
+
+@contextlib.contextmanager
+def world(folder: Path, seed: int, recorded_s: int) -> Iterator[tuple[str, dict[str, Truth]]]:
+    """Run two daemons behind one recording, and the page's server; yield its address and rows."""
+    n_recorded = round(1000 * recorded_s / ROW_MS)
+    # Live rows come four times as fast as they say: they must not be of the future.
+    begin_ns = (time.time_ns() // 10**9 - 3 * recorded_s - 1200) * 10**9
+    truths: dict[str, Truth] = {}
+    with contextlib.ExitStack() as stack:
+        for n in range(2):
+            truth = Truth(seed + n, n_recorded, begin_ns)
+            truth.is_always_shown = n == 0
+            truth.daemon = MadeUpDaemon(folder, begin_ns + n_recorded * round(ROW_MS * 1e6))
+            truths[truth.daemon.endpoint] = stack.enter_context(feeding(truth))
+        record(folder, next(iter(truths.values())), begin_ns)
+        web = running_web(*truths, "--recordings", folder)
+        link, _ = stack.enter_context(web)
+        yield link.partition("#")[0], truths
+
+
+@contextlib.contextmanager
+def feeding(truth: Truth) -> Iterator[Truth]:
+    """Run a daemon whose rows begin with its first subscriber: none is lost."""
+    daemon = truth.daemon
+    with daemon.running():
+        daemon.live = None
+        yield truth
+
+
+def begin_rows(truths: dict[str, Truth]) -> None:
+    """Let rows come."""
+    for truth in truths.values():
+        truth.daemon.live = lambda own=truth: own.row(own.n_sent)
+
+
+def wait_for_server(page: Page, truths: dict[str, Truth]) -> None:
+    """Wait until the server receives rows of all channels: none is lost."""
+    deadline_s = time.monotonic() + TIMEOUT_MS / 1e3
+    topic = TOPIC.encode()
+    for truth in truths.values():
+        while not any(topic.startswith(one) and one for one in truth.daemon.subscriptions.copy()):
+            assert time.monotonic() < deadline_s, "the server does not subscribe"
+            page.evaluate("() => new Promise(requestAnimationFrame)")
+
+
+def wait_for_rows(page: Page, truth: Truth, count: int) -> None:
+    """Wait until so many rows more were sent."""
+    until = truth.n_sent + count
+    deadline_s = time.monotonic() + TIMEOUT_MS / 1e3
+    while truth.n_sent < until:
+        assert time.monotonic() < deadline_s, "no rows are sent"
+        page.evaluate("() => new Promise(requestAnimationFrame)")
+
+
+def open_page(browser: Browser, address: str, truths: dict[str, Truth]) -> Page:
+    """Open the page with its modules one by one: those that a script imports are then its own."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, timezone_id="UTC")
+    context.add_init_script(WATCH)
+    page = context.new_page()
+    page.set_default_timeout(TIMEOUT_MS)
+    view = View("log", 10.0, 24000.0, 10.0, 40, is_over=True)
+    page.goto(f"{address}?modules#{view.link(list(truths))}")
+    page.evaluate(NOTE_STRIPS)
+    for button, pane in (("#measure", "#tables"), ("#options", "#side")):
+        if not page.locator(pane).is_visible():
+            page.locator(button).click()
+    page.locator("summary", has_text="Save").first.click()
+    return page
+
+
+def look(checker: Checker, mode: str, view: View, n_places: int) -> None:
+    """Compare places of one view, shown in one way."""
+    page, truth = checker.page, checker.truth
+    t1 = {} if mode in {"live", "paused"} else {"t": str(time_of(checker, mode, view.span_s))}
+    # The page knows what the values of an axis are of from the first row on it.
+    begin_rows(checker.truths)
+    checker.show(view, **t1)
+    wait_for_rows(page, truth, 20)
+    checker.settle()
+    if mode == "paused":
+        page.evaluate("() => document.querySelector('.surface').focus()")
+        page.keyboard.press("Space")
+        page.locator(".banner", has_text="paused").first.wait_for()
+        checker.settle()
+    checker.falls(view, n_places - n_places // 4, mode)
+    checker.lines(view, n_places // 4, mode)
+    checker.bar(mode)
+    # The server's memory of rows is not of all day: older ones would be cells of a second.
+    stop_rows(checker.truths)
+
+
+def time_of(checker: Checker, mode: str, span_s: float) -> int:
+    """Return a time of the recording, or one whose view has its end in it [ms since 1970]."""
+    truth, random = checker.truth, checker.random
+    length_ms = ROW_MS * truth.n_recorded
+    t_ms = truth.begin_ms + length_ms * (random.uniform(0.1, 1.0) if mode == "past" else 1.0)
+    t_ms += random.uniform(0.0, 1000.0 * span_s) if mode == "seam" else 0.0
+    newest_ms = truth.begin_ms + ROW_MS * truth.n_sent - 3000.0
+    return round(min(t_ms, newest_ms))
+
+
+def stop_rows(truths: dict[str, Truth]) -> None:
+    """Let no more rows come for a while."""
+    for truth in truths.values():
+        truth.daemon.live = None
+
+
+def run(checker: Checker, n_places: int, recorded_s: int) -> None:
+    """Look at views until there are so many places."""
+    n = 0
+    while checker.counts.total() < n_places:
+        view = random_view(checker.random, recorded_s, is_over=n % 3 == 2)
+        mode = MODES[n % len(MODES)]
+        try:
+            look(checker, mode, view, 12)
+        except AssertionError:
+            truth = checker.truth
+            seam_ms = truth.begin_ms + ROW_MS * truth.n_recorded
+            print(f"{mode}, place {checker.counts.total()}: {view}, live from {seam_ms:.0f} on")
+            raise
+        if not view.is_over and mode != "live":
+            checker.csv(5, mode)
+        if n % 4 == 1:
+            checker.selection(view, mode)
+        if n % 4 == 2:
+            checker.meter(mode)
+        n += 1
+
+
+def measure(browser: Browser, n_places: int, seed: int, recorded_s: int) -> dict[str, int]:
+    """Compare places; return how many of each kind."""
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        address, truths = stack.enter_context(world(folder, seed, recorded_s))
+        page = open_page(browser, address, truths)
+        stack.callback(page.context.close)
+        problems: list[str] = []
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        wait_for_server(page, truths)
+        begin_rows(truths)
+        for truth in truths.values():
+            wait_for_rows(page, truth, 80)
+        checker = Checker(page, truths, np.random.default_rng(seed))
+        run(checker, n_places, recorded_s)
+        assert problems == [], problems
+        return dict(sorted(checker.counts.items()))
+
+
+def main() -> None:
+    """Compare, and print or write how many places were equal."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--places", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--recorded", type=int, default=300, metavar="S", help="of the recording")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--chromium", default="/usr/bin/chromium")
+    args = parser.parse_args()
+    begin_s = time.monotonic()
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=args.chromium, args=["--no-sandbox"])
+        counts: Counter[str] = Counter()
+        for seed in range(args.seed, args.seed + args.places):
+            rest = args.places - counts.total()
+            if rest > 0:
+                counts.update(measure(browser, min(rest, ROUND), seed, args.recorded))
+        browser.close()
+    found: dict[str, Any] = {"places": sum(counts.values()), **counts}
+    found |= {"seconds": round(time.monotonic() - begin_s), "load": round(os.getloadavg()[0], 1)}
+    print("\n".join(f"{key}: {value}" for key, value in found.items()))
+    if args.json:
+        args.json.write_text(json.dumps(found, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
