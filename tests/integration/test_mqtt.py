@@ -24,6 +24,7 @@ from spectrod.config.config import (
     Config,
     EngineConfig,
     LevelsConfig,
+    ProductConfig,
     PublishConfig,
     SourceConfig,
     SourceTable,
@@ -302,15 +303,18 @@ def test_triggers_are_discovered_without_an_event(mosquitto, watch, bridge, star
     limits = {"unit": "dBFS", "f_min_hz": 100.0, "f_max_hz": 2000.0}
     triggers = (
         TriggerConfig(name="hum", threshold=-60.0, **limits),
-        TriggerConfig(name="smoke", threshold=10.0, **limits),
+        TriggerConfig(name="smoke", threshold=10.0, product="fast", **limits),
     )
+    products = (ProductConfig("fast", win_length=256, hop=128),)
     source = SourceConfig(uri="signal:sine,1000,-20", name="tone")
-    endpoint = start_daemon(source=source, triggers=triggers).publisher.endpoints[0]
+    daemon = start_daemon(source=source, products=products, triggers=triggers)
+    endpoint = daemon.publisher.endpoints[0]
     with client.subscribe(endpoint, "spec/tone/", timeout_s=TIMEOUT_S) as frames:
         for _ in frames:
             if (beat := frames.heartbeat) is not None and beat.active_triggers:
                 break
     assert (beat.triggers, beat.active_triggers) == (("hum", "smoke"), ("hum",))
+    assert beat.trigger_products == ("fast",)
     broker = mosquitto()
     broker.start()
     watcher = watch(broker)
