@@ -212,6 +212,7 @@ lint: $(VENV)/.group-lint
 
 types: $(VENV)/.group-lint
 	$(BIN)/mypy
+	$(BIN)/mypy tests/types/user_script.py
 
 imports: $(VENV)/.group-lint
 	$(BIN)/lint-imports

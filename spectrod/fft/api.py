@@ -16,6 +16,7 @@ from spectrod.fft.fitting import conjugate, fitted
 from spectrod.fft.host import HostTransform
 from spectrod.fft.plans import AxisPlan
 from spectrod.fft.runtime import DEVICES, TRANSFORMS, host_transforms
+from spectrod.fft.signatures import to_complex, to_real
 from spectrod.fft.stage import Kind, TransformSpec
 from spectrod.fft.transform import LineTransform
 from spectrod.lib.errors import ConfigError
@@ -87,6 +88,7 @@ def plan(  # noqa: PLR0913 - all of them belong to a plan
     return AxisPlan(TRANSFORMS.get(context, spec), axis, scale, inplace=inplace)
 
 
+@to_complex
 def fft(a: Any, n: Any = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Any:
     """Discrete Fourier transform along an axis, as ``numpy.fft.fft``.
 
@@ -121,11 +123,13 @@ def fft(a: Any, n: Any = None, axis: int = -1, norm: str | None = None, out: Any
     return _transformed("c2c", a, n, axis, norm, out)
 
 
+@to_complex
 def ifft(a: Any, n: Any = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Any:
     """Inverse of ``fft``, as ``numpy.fft.ifft``; arguments, result and errors as ``fft``."""
     return _transformed("c2c", a, n, axis, norm, out, inverse=True)
 
 
+@to_complex
 def rfft(a: Any, n: Any = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Any:
     """Transform real values to bins 0 to n // 2, as ``numpy.fft.rfft``; else as ``fft``."""
     a = _array_of(a)
@@ -134,6 +138,7 @@ def rfft(a: Any, n: Any = None, axis: int = -1, norm: str | None = None, out: An
     return _transformed("r2c", a, n, axis, norm, out)
 
 
+@to_real
 def irfft(a: Any, n: Any = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Any:
     """Inverse of ``rfft``, as ``numpy.fft.irfft``; else as ``fft``.
 
@@ -143,11 +148,13 @@ def irfft(a: Any, n: Any = None, axis: int = -1, norm: str | None = None, out: A
     return _transformed("c2r", a, n, axis, norm, out, inverse=True)
 
 
+@to_real
 def hfft(a: Any, n: Any = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Any:
     """Transform a Hermitian-symmetric signal to a real spectrum, as ``numpy.fft.hfft``."""
     return irfft(_conjugated(a), n, axis, _SWAPPED[argument_checks.norm_of(norm)], out)
 
 
+@to_complex
 def ihfft(a: Any, n: Any = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Any:
     """Inverse of ``hfft``, as ``numpy.fft.ihfft``."""
     result = rfft(a, n, axis, _SWAPPED[argument_checks.norm_of(norm)], out)

@@ -18,6 +18,7 @@ from spectrod.fft.fitting import fitted
 from spectrod.fft.host import HostTransform
 from spectrod.fft.plans import AxisPlan
 from spectrod.fft.runtime import DEVICES, TRANSFORMS, host_transforms
+from spectrod.fft.signatures import plane_to_complex, plane_to_real
 from spectrod.fft.stage import Kind, Lines, TransformSpec
 from spectrod.fft.transform import LineTransform, default_piece_bytes, steps
 from spectrod.lib.errors import ConfigError
@@ -169,6 +170,7 @@ def _as_lines(planes: NDArray[Any]) -> NDArray[Any]:
     return planes.reshape(-1, planes.shape[-1], 1)
 
 
+@plane_to_complex
 def fft2(
     a: Any, s: Sequence[int] | None = None, axes: Axes = (-2, -1), norm: str | None = None
 ) -> Any:
@@ -203,6 +205,7 @@ def fft2(
     return _transformed(a, s, axes, norm, "c2c", inverse=False)
 
 
+@plane_to_complex
 def ifft2(
     a: Any, s: Sequence[int] | None = None, axes: Axes = (-2, -1), norm: str | None = None
 ) -> Any:
@@ -210,6 +213,7 @@ def ifft2(
     return _transformed(a, s, axes, norm, "c2c", inverse=True)
 
 
+@plane_to_complex
 def rfft2(
     a: Any, s: Sequence[int] | None = None, axes: Axes = (-2, -1), norm: str | None = None
 ) -> Any:
@@ -220,6 +224,7 @@ def rfft2(
     return _transformed(a, s, axes, norm, "r2c", inverse=False)
 
 
+@plane_to_real
 def irfft2(
     a: Any, s: Sequence[int] | None = None, axes: Axes = (-2, -1), norm: str | None = None
 ) -> Any:
