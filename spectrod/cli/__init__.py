@@ -14,7 +14,6 @@ import sys
 from collections.abc import Collection, Sequence
 from importlib import import_module
 from io import TextIOWrapper
-from pathlib import Path
 from typing import Any, NoReturn
 
 import spectrod
@@ -315,6 +314,8 @@ def _with_command(arguments: list[str]) -> list[str]:
     given = [one for one in arguments[:2] if not one.startswith("-")]
     if not given or given[0] != arguments[0] or given[0] in _COMMANDS:
         return arguments
+    from pathlib import Path  # noqa: PLC0415 - takes 4 ms, which --help does not need
+
     source = Path(given[0])
     if not os.path.exists(source):  # noqa: PTH110 - "\0" is none
         if source.suffix:
