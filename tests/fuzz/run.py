@@ -5,6 +5,7 @@
     python tests/fuzz/run.py TARGET --large        inputs of 1 MB made of the seeds
     python tests/fuzz/run.py TARGET --add FILE...  into the committed corpus
     python tests/fuzz/run.py --list
+    python tests/fuzz/run.py --serve               command lines of standard input
 
 The search needs Atheris (``pip install --group fuzz``) and begins with the seeds, the committed
 corpus, and what is in DIR, where it keeps what reaches something new. A defect ends it with a
@@ -14,6 +15,7 @@ defect and keeps the first input of each kind. See CONTRIBUTING.md.
 
 import argparse
 import hashlib
+import json
 import logging
 import os
 import random
@@ -37,12 +39,13 @@ _MUTATED_BY_FORMAT = 0.6
 _FROM_A_SEED = 0.2
 
 
-def main() -> int:
+def main(arguments: Sequence[str]) -> int:
     """Run the command of the arguments; the exit code is 0 if no defect was found."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("target", nargs="?", choices=MODULES, metavar="TARGET")
     parser.add_argument("files", nargs="*", type=Path, metavar="FILE")
     parser.add_argument("--list", action="store_true", help="print the targets")
+    parser.add_argument("--serve", action="store_true", help="run command lines of standard input")
     parser.add_argument("--add", action="store_true", help="add FILEs to the committed corpus")
     parser.add_argument("--large", action="store_true", help="try inputs of 1 MB")
     parser.add_argument("--runs", type=int, default=-1, help="executions; -1: no limit")
@@ -51,9 +54,10 @@ def main() -> int:
     parser.add_argument("--corpus", metavar="DIR", type=Path, help="kept; else a temporary folder")
     parser.add_argument("--findings", metavar="DIR", type=Path, default=Path())
     parser.add_argument("--keep-going", action="store_true", help="after a defect")
-    arguments = sys.argv[1:]
     at = arguments.index("--") if "--" in arguments else len(arguments)
     args = parser.parse_intermixed_args(arguments[:at])
+    if args.serve:
+        return _serve()
     if args.list or args.target is None:
         print("\n".join(MODULES))
         return 0
@@ -66,6 +70,50 @@ def main() -> int:
     if args.files or args.large:
         return _replay(args)
     return _search(args, arguments[at + 1 :])
+
+
+def _serve() -> int:
+    """Run each command line, a JSON list behind a file for its output, in a process of its own.
+
+    They share the imports, which take most of the time of a short search: Atheris instruments a
+    module in 30 ms. The answer to a command line is its exit code. All of them are searches, or
+    none is: instrumented code is slower.
+    """
+    for line in sys.stdin:
+        output, name, *arguments = json.loads(line)
+        _load(name, is_searched="--runs" in arguments)
+        if pid := os.fork():
+            _, status = os.waitpid(pid, 0)
+            print(os.waitstatus_to_exitcode(status), flush=True)
+        else:
+            _end_as_forked(output, [name, *arguments])
+    return 0
+
+
+def _end_as_forked(output: str, arguments: Sequence[str]) -> None:
+    """Run a command line with its output in a file, and end this process."""
+    code = 1
+    try:
+        file = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        for stream in (1, 2):
+            os.dup2(file, stream)
+        code = main(arguments)
+    except BaseException:  # noqa: BLE001 - what would be the parent's must end here
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _load(name: str, *, is_searched: bool) -> Target:
+    """Import a target, instrumented for a search."""
+    if not is_searched:
+        return fuzzing.load(name)
+    import atheris  # noqa: PLC0415 - nothing else needs it
+
+    with atheris.instrument_imports(include=list(MODULES[name][1])):
+        return fuzzing.load(name)
 
 
 def _in_own_folder() -> int:
@@ -129,8 +177,7 @@ def _kept(folder: Path, data: bytes) -> Path:
 def _search(args: argparse.Namespace, options: Sequence[str]) -> int:
     import atheris  # noqa: PLC0415 - what is above needs none
 
-    with atheris.instrument_imports(include=list(MODULES[args.target][1])):
-        target = fuzzing.load(args.target)
+    target = _load(args.target, is_searched=True)
     seeds = [*target.seeds(), *corpus_of(args.target).values()]
     limits = Limits()
     args.findings.mkdir(parents=True, exist_ok=True)
@@ -227,4 +274,4 @@ def _mutator(
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

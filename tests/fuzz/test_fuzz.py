@@ -3,7 +3,9 @@
 ``run.py`` searches further, guided by coverage; see CONTRIBUTING.md.
 """
 
+import json
 import logging
+import os
 import platform
 import random
 import re
@@ -53,6 +55,48 @@ def target(request):
     return request.param, fuzzing.load(request.param)
 
 
+class FuzzServer:
+    """Command lines of ``run.py``, in processes that share their imports."""
+
+    def __init__(self, folder):
+        self._output, self._errors = folder / "output", folder / "errors"
+        with self._errors.open("wb") as errors:
+            self._process = subprocess.Popen(
+                [sys.executable, HERE / "run.py", "--serve"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                env={**os.environ, "TMPDIR": os.fspath(folder)},
+            )
+
+    def run(self, *arguments):
+        """Return the exit code and the output."""
+        line = json.dumps([os.fspath(one) for one in (self._output, *arguments)])
+        self._process.stdin.write(f"{line}\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline()
+        assert answer, self._errors.read_text(errors="replace")
+        return int(answer), self._output.read_text(errors="replace")
+
+    def close(self):
+        """End it, and check that it ends well."""
+        self._process.communicate()
+        assert self._process.returncode == 0
+
+
+def serving(tmp_path_factory):
+    server = FuzzServer(tmp_path_factory.mktemp("fuzz"))
+    yield server
+    server.close()
+
+
+reader = pytest.fixture(serving, scope="module", name="reader")
+"""Server without Atheris, whose code is slower."""
+searcher = pytest.fixture(serving, scope="module", name="searcher")
+"""Server of guided searches."""
+
+
 def run(*arguments):
     return subprocess.run(
         [sys.executable, HERE / "run.py", *arguments],
@@ -86,22 +130,23 @@ def test_mutated_inputs_are_read_or_refused(target, limits):
 @pytest.mark.forms(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODULES)
-def test_large_inputs_take_little_time_and_memory(name, tmp_path):
+def test_large_inputs_take_little_time_and_memory(name, reader, tmp_path):
     """In a separate process, 1 MB of input takes no more than 1 s and 100 MB."""
-    done = run(name, "--large", "--findings", tmp_path)
-    assert done.returncode == 0, done.stderr
+    code, output = reader.run(name, "--large", "--findings", tmp_path)
+    assert code == 0, output
+    assert re.search(rf"^{name}: \d+ inputs, slowest", output, re.MULTILINE), output
 
 
 @pytest.mark.forms(3)
 @pytest.mark.slow
 @pytest.mark.skipif(not HAS_ATHERIS, reason="Atheris has no wheel for this platform")
 @pytest.mark.parametrize("name", MODULES)
-def test_a_guided_search_finds_nothing(name, tmp_path):
+def test_a_guided_search_finds_nothing(name, searcher, tmp_path):
     """A short guided search, the start of a long one by ``run.py``, finds no defect."""
-    done = run(name, "--runs", str(N_GUIDED), "--findings", tmp_path)
-    assert done.returncode == 0, done.stdout + done.stderr
-    n_runs = re.search(r"Done (\d+) runs", done.stderr)
-    assert n_runs, done.stderr
+    code, output = searcher.run(name, "--runs", str(N_GUIDED), "--findings", tmp_path)
+    assert code == 0, output
+    n_runs = re.search(r"Done (\d+) runs", output)
+    assert n_runs, output
     # All seeds are tried, also where they are more.
     assert int(n_runs[1]) >= N_GUIDED
 
