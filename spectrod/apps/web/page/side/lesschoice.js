@@ -6,7 +6,7 @@ import { element, setAttribute } from "./dom.js";
 /**
  * Offer topics in a list; of a single one there is no difference, and no list.
  *
- * @param {HTMLSelectElement} select in a label
+ * @param {HTMLSelectElement} select with its label in an element of their own
  * @param {object[]} offered topics of spectra
  * @param {{nameOf: (info: object) => string, less: string}} chosen name of a topic in a view, and that of the one that is subtracted
  * @returns {object | null} that one; null: none
