@@ -158,10 +158,11 @@ test-releases: release-needs
 
 # What Raspberry Pi OS is made from. The emulator takes some twenty times as long.
 NUMPY_PATH = $(addprefix tests/unit/,dsp analysis measure wire) tests/contract/test_engine_contract.py
-test-arm64: release-needs
+test-arm64: release-needs $(VENV)/.pip
 	@scripts/packages qemu-user-static binfmt-support
 	@update-binfmts --enable qemu-aarch64
-	scripts/test-release trixie/arm64 $(or $(ARGS),--timeout 1200 $(NUMPY_PATH) -m "not ($(REST)) and not audio and not opencl")
+	$(PIP) install uv
+	UV=$(BIN)/uv scripts/test-release trixie/arm64 $(or $(ARGS),--timeout 1200 $(NUMPY_PATH) -m "not ($(REST)) and not audio and not opencl")
 
 release-needs:
 	@scripts/packages debootstrap git
