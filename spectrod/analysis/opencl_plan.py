@@ -43,7 +43,7 @@ class OpenCLPlan:
     DeviceError
         If the device is too small; the text names the limit or the missing memory.
     KernelBuildError
-        If a kernel does not compile, of those that do not depend on the launch.
+        If a kernel does not compile.
     """
 
     def __init__(

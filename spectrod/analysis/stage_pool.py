@@ -58,7 +58,7 @@ class StagePool:
         DeviceError
             If the device has too little memory.
         KernelBuildError
-            If a kernel does not compile, of those that do not depend on the launch.
+            If a kernel does not compile.
         """
         key = spec, layout.sample_format, layout.interleaved
         for pooled in list(self._idle):

@@ -76,8 +76,8 @@ class StftLocalShape:
 class StftLocalStage:
     """Stage of the family: one launch, or two for some averages.
 
-    The kernel is compiled at the first launch, which says whether samples lie in pairs at even
-    places, and which of them frames share in registers: each case has a kernel of its own.
+    Samples that do not lie in pairs at even places, and those that frames share in registers, have
+    kernels of their own, compiled when first needed.
     """
 
     def __init__(
@@ -99,6 +99,7 @@ class StftLocalStage:
             )
         self._buffers = [context.table(t) for t in _kernel_tables(spec, tables, params, pieces)]
         self._kernels: dict[tuple[bool, int], Arguments] = {}
+        self._kernel_for(aligned=True, shift=0)  # what does not compile is to be found out here
 
     def scratch_bytes(self, n_frames: int, channels: int) -> int:  # noqa: ARG002 - of the interface
         """None."""

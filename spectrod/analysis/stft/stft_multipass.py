@@ -153,8 +153,8 @@ class _Passes:
 class _FirstPass:
     """Columns of frames of samples to lines in scratch memory.
 
-    The kernel is compiled at the first launch, which says whether samples lie in pairs at even
-    places: those that do not have a kernel of their own.
+    Samples that do not lie in pairs at even places have a kernel of their own, compiled when first
+    needed.
     """
 
     def __init__(
@@ -172,6 +172,7 @@ class _FirstPass:
             context.table(outer.astype(np.complex64)),
         )
         self._kernels: dict[bool, Arguments] = {}
+        self._kernel_for(aligned=True)  # what does not compile is to be found out here
 
     def launch(self, lines: Any, launch: StftLaunch, place: Slice) -> Any:
         """Queue it; return the event."""

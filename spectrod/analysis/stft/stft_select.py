@@ -23,7 +23,7 @@ class StftFamily(Family[StftSpec], Protocol):
         DeviceError
             If the device cannot run them, or has no memory for the tables.
         KernelBuildError
-            If a kernel does not compile, of those that do not depend on the launch.
+            If a kernel does not compile.
         """
         ...
 
@@ -61,7 +61,7 @@ def make_stft_stage(context: Context, spec: StftSpec, tables: StftTables) -> Stf
     DeviceError
         If the device has not got the memory.
     KernelBuildError
-        If its kernel does not compile, of those that do not depend on the launch.
+        If its kernel does not compile.
     """
     stage: StftStage | None = build_best(
         all_families,

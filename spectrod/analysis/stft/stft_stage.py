@@ -395,10 +395,5 @@ class StftStage(Protocol):
             The frames.
         scratch : pyopencl.Buffer, optional
             At least ``scratch_bytes(n_frames, channels)`` bytes, where that is not 0.
-
-        Raises
-        ------
-        KernelBuildError
-            If the kernel for such a launch is not compiled yet, and does not compile.
         """
         ...
