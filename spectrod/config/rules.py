@@ -301,9 +301,11 @@ def _check_triggers(report: _Report, config: Config, products: _Products) -> Non
         prefix = f"{prefix_of(name, TRIGGERS)}: "
         n_before = len(report.mistakes)
         report.check_table(path, prefix, partial(_check_trigger_table, name))
+        # A key without a value has its default, which may break a rule with the others.
+        is_whole = not report.mistakes.lost_keys(path)
         for source in config.all_sources:
             is_right = products[source.name] is not None and len(report.mistakes) == n_before
-            if trigger in source.triggers and is_right:
+            if is_whole and is_right and trigger in source.triggers:
                 report.check(path, prefix, partial(_check_trigger, trigger, source))
 
 

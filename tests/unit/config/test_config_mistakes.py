@@ -224,6 +224,14 @@ def test_a_rule_of_two_keys_is_named_at_one_of_them(capsys):
     assert text == "win_length=4096: must not exceed nfft=2048"
 
 
+def test_a_trigger_without_a_kind_is_not_opened(capsys):
+    """The kind alone is a mistake; the default's rules say nothing of the keys of another."""
+    text = "[source]\nuri = 'signal:white,-20'\n[triggers.t]\nkind = 'broadband'\n"
+    ((line, column, message),) = errors(capsys, text)
+    assert (line, column) == (4, 1)
+    assert re.search(r"kind='broadband': must be one of band, bin, mask", message)
+
+
 def test_mistakes_of_all_tables_are_named(capsys):
     """Sources, products, levels, recordings and endpoints are all checked in one run."""
     text = """[publish]
