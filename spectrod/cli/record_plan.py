@@ -107,13 +107,15 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--time-per-pixel",
         metavar="S",
-        help="width follows from the length; continues in OUT-0002.png",
+        help="width follows from the length; pictures after the first are OUT-0002.png, ...",
     )
     group.add_argument(
-        "--tile", type=int, metavar="PX", help=f"most pixels of these across ({_TILE_PX})"
+        "--tile", type=int, metavar="PX", help=f"most pixels across one of these ({_TILE_PX})"
     )
     group.add_argument(
-        "--pool", choices=("mean", "max", "min"), help="combination of the frames of a pixel (mean)"
+        "--pool",
+        choices=("mean", "max", "min"),
+        help="what a pixel shows of the frames that fall into it (mean)",
     )
     add_view(group)
     group.add_argument(

@@ -235,7 +235,14 @@ class AnalysisConfig(Struct, frozen=True):
     nfft: Annotated[
         int, flag("N", "transform length, at least win_length; powers of two are fastest")
     ] = 0
-    scaling: Annotated[Scaling, flag("KIND", f"{_one_of(Scaling)} (%(default)s)")] = "dbfs"
+    scaling: Annotated[
+        Scaling,
+        flag(
+            "KIND",
+            f"{_one_of(Scaling)}: power for each hertz, power, or levels in dBFS, where calibrated "
+            "dB SPL and the like (%(default)s)",
+        ),
+    ] = "dbfs"
     weighting: Annotated[
         Weighting, flag("KIND", f"frequency weighting: {_one_of(Weighting)} (Z, none)")
     ] = "Z"
