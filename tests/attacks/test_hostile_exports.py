@@ -17,6 +17,7 @@ import h5py
 import msgspec
 import pytest
 
+from spectrod.apps.batch.folder_output import FolderOutput
 from spectrod.apps.batch.job_file import read_job
 from spectrod.apps.batch.plan import write_plan
 from spectrod.apps.batch.planner import plan_job
@@ -149,7 +150,8 @@ def archive(tmp_path_factory):
 
 def with_record_of(shard, unit, path):
     """Make the record of a shard say what lies there, as who made it could."""
-    record = read_record(shard, unit)
+    output = FolderOutput(shard)
+    record = read_record(output, unit)
     data = path.read_bytes()
     outputs = tuple(
         msgspec.structs.replace(one, size=len(data), sha256=hashlib.sha256(data).hexdigest())
@@ -157,7 +159,7 @@ def with_record_of(shard, unit, path):
         else one
         for one in record.outputs
     )
-    write_record(shard, unit, msgspec.structs.replace(record, outputs=outputs))
+    write_record(output, unit, msgspec.structs.replace(record, outputs=outputs))
 
 
 @pytest.mark.timeout(LIMIT_S)

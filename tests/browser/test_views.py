@@ -135,7 +135,7 @@ def test_the_file_of_a_stranger_changes_nothing(open_context, address):
     assert other.page.evaluate(DROP, ["a.json", json.dumps(given)])
     line = re.compile(
         r"^a\.json: view\.map: \"https://stranger\.test/map\.js\": must be one of .*; "
-        r"zone: \"<script>\": must be one of local, UTC$"
+        r"zone: \"<script>\": must be one of local, UTC, source$"
     )
     other.page.locator("#notice", has_text=line).wait_for()
     assert other.fragment() == before
