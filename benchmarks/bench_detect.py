@@ -26,6 +26,7 @@ from _report import new_report, write_report
 _FS = 48_000
 _PERIOD_S, _CALL_S = 30, 0.5
 _LOOK_S = 0.1
+"""Time between two looks at the processor times of processes that are still there [s]."""
 
 
 def main() -> None:

@@ -29,7 +29,7 @@ class ArrayValues:
         Raises
         ------
         ValueError
-            If ``copy`` is False and another dtype needs a copy.
+            With NumPy 2, if ``copy`` is False and another dtype needs a copy; NumPy 1 copies.
         """
         return np.array(self.values, dtype=dtype, copy=copy)
 

@@ -152,7 +152,7 @@ class _Snapshot(BucketOutput):
 
     def _read_many(self, names: Sequence[str], bytes_max: int) -> None:
         def read(name: str) -> None:
-            with suppress(OSError):  # told when it is asked for
+            with suppress(OSError):  # raised when it is asked for
                 self._content[name] = BucketOutput.read(self, name, bytes_max)
 
         with ThreadPoolExecutor(READERS) as threads:

@@ -50,7 +50,7 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 class KeyPage(NamedTuple):
-    """SentPart of the list of a bucket.
+    """Part of the list of a bucket.
 
     Attributes
     ----------
@@ -273,8 +273,8 @@ class GcsStore:
     async def begin(self, url: str) -> str:
         """Begin an upload in parts; see ``WritableStore``."""
         bucket, key = split_object(url)
-        begun = self._core.initiate_upload(self._fs, bucket, key, _type_of(key))
-        return str(await self._of_library(begun))
+        answer = self._core.initiate_upload(self._fs, bucket, key, _type_of(key))
+        return str(await self._of_library(answer))
 
     async def put_part(self, url: str, upload: str, part: SentPart) -> str:
         """Send a part of an upload; the last one makes the file; see ``WritableStore``."""
@@ -365,7 +365,7 @@ def _answer_of(error: Exception) -> tuple[str, int]:
 
 
 def _type_of(key: str) -> str:
-    """Return the type that browsers are told: a report opens in them."""
+    """Return the media type, without which a browser saves a report instead of showing it."""
     return mimetypes.guess_type(key)[0] or _BINARY
 
 
