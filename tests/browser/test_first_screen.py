@@ -140,6 +140,8 @@ def test_channels_are_listed_by_source_in_their_order_and_searched(open_context,
     """By name, channels as configured; words find them; of eight none is cut, none is added."""
     tab = opened(open_context, array, (1366, 768))
     tab.page.locator("#options").click()
+    # Each channel is listed when the daemon has described it.
+    tab.page.locator("#topics label").nth(len(NAMES)).wait_for()
     groups = tab.page.locator("#topics fieldset")
     assert groups.locator("legend").all_inner_texts() == ["mic2", "mic10"]
     names = groups.first.locator("label").evaluate_all("all => all.map((one) => one.title)")

@@ -215,8 +215,8 @@ def test_the_address_brings_the_same_view_back(tab):
     )
     tab.open(fragment)
     tab.page.locator("#band td", has_text="900.0 Hz to 1.100 kHz").first.wait_for()
+    tab.page.wait_for_function("() => document.querySelectorAll('.waterfall').length === 2")
     assert tab.page.locator(".panel").count() == 1
-    assert tab.page.locator(".waterfall").count() == 2
     tab.focus_plot()
     tab.page.keyboard.press("]")
     tab.page.wait_for_function("() => location.hash.includes('db=-85:-10')")
@@ -359,6 +359,7 @@ def test_the_page_on_paper(open_context, address, scheme):
     context = open_context(viewport={"width": 1280, "height": 800}, color_scheme=scheme)
     tab = Tab(context, address)
     tab.open(f"v=1&topic={LEFT}&topic={MIC}")
+    tab.page.locator(".panel").nth(1).wait_for()
     wait_for_rows(tab, 10)
     tab.page.emulate_media(media="print")
     tab.page.evaluate("() => { window.dispatchEvent(new Event('beforeprint')); }")

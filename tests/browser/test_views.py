@@ -118,7 +118,7 @@ def test_a_colleague_opens_the_file(open_context, address, is_dropped):
         other.page.locator("#view-file").set_input_files(content)
     check_shown(other)
     said = f"{NAME} is open"
-    assert other.page.locator("#views [role=status]").inner_text() == said
+    other.page.locator("#views [role=status]", has_text=said).wait_for()
     assert other.page.locator("#notice").is_visible() == is_dropped
     assert other.problems == []
 

@@ -229,7 +229,7 @@ def test_a_server_that_lies_about_length(tmp_path, server, mode):
 
 def test_a_server_that_stalls(server, monkeypatch):
     """A request ends after its limit, is repeated a few times, and then named."""
-    monkeypatch.setattr(stores, "REQUEST_S", 0.1)
+    monkeypatch.setattr(stores, "REQUEST_S", 0.5)
     stop = threading.Event()
     server.files["/a.wav"] = b"x"
     server.mode = lambda _: stop.wait(30)
@@ -239,7 +239,7 @@ def test_a_server_that_stalls(server, monkeypatch):
     finally:
         stop.set()
     assert str(error.value) == (
-        f"{server.url}/a.wav: its store does not answer within 0.1 s; tried 4 times"
+        f"{server.url}/a.wav: its store does not answer within 0.5 s; tried 4 times"
     )
     assert len(server.requests) == 4
 
