@@ -15,6 +15,7 @@ missing.
 import argparse
 import contextlib
 import json
+import math
 import os
 import re
 import sys
@@ -76,7 +77,15 @@ globalThis.fetch = async (...given) => {
 """
 NOTE_STRIPS = """async () => {
   const { Strip } = await import("./page/panel/strip.js");
-  globalThis.rowsOfLine = (await import("./page/rows/rowat.js")).rowsOfLine;
+  const { rowAt, rowsOfLine } = await import("./page/rows/rowat.js");
+  globalThis.rowsOfLine = rowsOfLine;
+  globalThis.spectraOf = ({ strip: { channel, rows: shownRows, heightPx }, scene }) => {
+    const shown = rowAt(shownRows, scene.newestMs, scene.spanMs / heightPx);
+    const rows = [channel.newest, channel.kept?.trace, shown].filter(Boolean);
+    return rows.map(({ merged, description: { slices, row_s } }) => ({
+      endpoint: channel.info.endpoint, slices, length_s: merged * row_s,
+    }));
+  };
   const draw = Strip.prototype.draw;
   globalThis.strips = new Map();
   Strip.prototype.draw = function (scene) {
@@ -91,18 +100,13 @@ SETTLED = """sinceMs => {
 }"""
 """Whether nothing of the past is on its way: an axis is asked for when it has stayed for 0.2 s."""
 READ = """([seed, count, name]) => {
-  const slicesOfLines = ({ channel, rows }) => {
-    const past = rows.length > 0 ? [rows.at(rows.length - 1), rows.at(0)] : [];
-    const lines = [channel.trace, channel.kept?.trace, ...past].filter(Boolean);
-    const texts = lines.map(({ description }) => JSON.stringify(description.slices));
-    return [...new Set(texts)].map((text) => JSON.parse(text));
-  };
   let state = seed;
   const next = () => (state = (state * 48271) % 2147483647) / 2147483647;
   const all = [...globalThis.strips.values()].filter(({ strip }) => strip.box.isConnected);
   return Array.from({ length: count }, (_, n) => {
     const { strip, scene } = all[n % all.length];
     const panel = strip.box.closest(".panel");
+    const ofPanel = all.filter((one) => panel.contains(one.strip.box));
     const box = name === "line" ? panel.querySelector(".trace-lines") : strip.box;
     const { left, top, width, height } = box.getBoundingClientRect();
     // Whole pixels: a box may end within one, whose middle lies beside it.
@@ -114,7 +118,8 @@ READ = """([seed, count, name]) => {
     return {
       x, y, text: panel.querySelector(".readout").textContent,
       endpoint: strip.channel.info.endpoint, newestMs: scene.newestMs,
-      width: strip.canvas.width, height: strip.canvas.height, lineSlices: slicesOfLines(strip),
+      width: strip.canvas.width, height: strip.canvas.height,
+      spectra: ofPanel.flatMap(globalThis.spectraOf),
       rows: rows.map(({ seq, merged, tMs, description: { row_s, slices, epoch } }) => ({
         seq, merged, tMs, row_s, slices, isLive: epoch !== undefined,
       })),
@@ -311,19 +316,19 @@ class Checker:
             self.counts[f"{mode}, waterfall"] += 1
 
     def lines(self, view: View, count: int, mode: str) -> None:
-        """Compare levels under the pointer in line spectra: of one to four rows of a time."""
+        """Compare levels under the pointer in line spectra, of any channel of their panel."""
         for one in self.read(count, "line"):
             found = re.search(r"(-?\d+\.\d) dBFS  (20.*) UTC$", one["text"])
             if found is None:
                 continue
             t_ms, level = ms_of(found[2]), float(found[1])
-            truths = self.truths.values() if view.is_over else [self.truths[one["endpoint"]]]
             expected = [
                 max(float(truth.row(n)[bins].max()) for n in those)
-                for truth in truths
-                for bins in (view.bins(one["x"], one["width"], own) for own in one["lineSlices"])
+                for own in one["spectra"]
+                for truth in [self.truths[own["endpoint"]]]
+                for bins in [view.bins(one["x"], one["width"], own["slices"])]
                 if len(bins) > 0
-                for those in rows_about(truth, t_ms)
+                for those in rows_about(truth, t_ms, own["length_s"])
             ]
             error = min(abs(level - one) for one in expected)
             assert error <= LIVE_DB + TEXT_DB, (one, level, expected)
@@ -335,7 +340,10 @@ class Checker:
             self.page.locator("#save-csv").click()
         lines = saved.value.path().read_text("utf-8").splitlines()
         t_ms = ms_of(lines[1].removeprefix("# ").removesuffix(" UTC"))
-        sets = list(rows_about(self.truth, t_ms))
+        spectra = self.page.evaluate("() => [...globalThis.strips.values()].flatMap(spectraOf)")
+        endpoint = next(iter(self.truths))
+        lengths = {one["length_s"] for one in spectra if one["endpoint"] == endpoint}
+        sets = [those for one in lengths for those in rows_about(self.truth, t_ms, one)]
         for k in self.random.integers(4, len(lines), count):
             hertz, bins, level = map(float, lines[k].split(","))
             first = round(hertz / BIN_HZ)
@@ -398,12 +406,18 @@ class Checker:
         self.counts[f"{mode}, bar"] += 2
 
 
-def rows_about(truth: Truth, t_ms: float) -> Iterator[range]:
-    """Yield the rows that a row of a time may be of: itself, or up to four that were merged."""
-    at = (t_ms - truth.begin_ms) / ROW_MS
-    for count in range(1, 5):
-        for first in range(max(0, int(at) - 4), int(at) + 3):
-            if abs(first + count / 2 - at) < TIME_ROWS:
+def rows_about(truth: Truth, t_ms: float, length_s: float) -> Iterator[range]:
+    """Yield the rows that one of a line spectrum, with its time and its length, may be of.
+
+    A row that was sent is of one row, or of some that were merged; a column of the past of those
+    whose middles it has, or of the one that it lies in.
+    """
+    at, length = (t_ms - truth.begin_ms) / ROW_MS, round(1000.0 * length_s / ROW_MS, 6)
+    # The middle of a column that does not begin with a row is half a row from theirs at most.
+    slack = TIME_ROWS + (0.0 if length == int(length) else 0.5)
+    for count in {max(1, int(length)), math.ceil(length)}:
+        for first in range(max(0, int(at - count / 2) - 2), int(at - count / 2) + 4):
+            if abs(first + count / 2 - at) < slack:
                 yield range(first, first + count)
 
 
