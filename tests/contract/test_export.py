@@ -73,6 +73,8 @@ def batches_of(spec, rows_each=(5, 1, 40, 12), seed=1):
         values.flat[0] = np.finfo(np.float32).smallest_subnormal
         values.flat[-1] = np.finfo(np.float32).max
         fields = {"engine": "numpy"} | more
+        if n > 1:
+            fields["conditions"] = rng.integers(0, 256, shape[:2]).astype(np.uint8)
         if spec.broadband:
             fields["broadband"] = rng.standard_normal(shape[:2]).astype(np.float32)
         batches.append(SpectrumBatch(values, index, t_ns // 7, t_ns, spec, **fields))
@@ -90,6 +92,14 @@ def write(path, description, batches, **options):
 
 def joined(batches, name):
     return np.concatenate([getattr(batch, name) for batch in batches])
+
+
+def conditions(batches):
+    """Return the conditions of all rows, 0 where nobody checked."""
+    return np.concatenate([
+        np.zeros(one.values.shape[:2], np.uint8) if one.conditions is None else one.conditions
+        for one in batches
+    ])  # fmt: skip
 
 
 def breaks(batches):
@@ -125,6 +135,8 @@ def test_values_times_gaps_and_names_are_read_back(tmp_path, suffix, kind):
             assert joined(got, name).dtype == np.int64
         if about.spec.broadband:
             assert joined(got, "broadband").tobytes() == joined(given, "broadband").tobytes()
+        if suffix != ".csv":
+            np.testing.assert_array_equal(conditions(got), conditions(given))
         assert breaks(got) == breaks(given)
         assert [b.engine for b in got for _ in b.sample_index] == [
             b.engine for b in given for _ in b.sample_index
@@ -132,6 +144,34 @@ def test_values_times_gaps_and_names_are_read_back(tmp_path, suffix, kind):
     reader.close()
     reader.close()
     assert left_in(tmp_path) == [f"x{suffix}"]
+
+
+def test_files_of_earlier_versions_have_no_conditions(tmp_path):
+    """Without the attribute that says which rows were checked, nothing is known of them."""
+    about = described(channels=2)
+    path = write(tmp_path / "x.npz", about, batches_of(about.spec))
+    with np.load(path) as stored:
+        arrays = dict(stored)
+    attributes = json.loads(str(arrays["attributes"]))
+    assert attributes.pop("checked_rows") == "some"
+    del arrays["conditions"]
+    np.savez(path, **arrays | {"attributes": np.array(json.dumps(attributes))})
+    reader = open_recording(path)
+    assert {one.conditions for one in reader.batches()} == {None}
+    reader.close()
+
+
+@pytest.mark.parametrize("wrong", [np.zeros((58, 2), np.int8), np.zeros((58, 1), np.uint8)])
+def test_conditions_of_another_form_are_refused(tmp_path, wrong):
+    """They are flags of eight bits of each row and channel."""
+    about = described(channels=2)
+    path = write(tmp_path / "x.npz", about, batches_of(about.spec))
+    with np.load(path) as stored:
+        arrays = dict(stored)
+    np.savez(path, **arrays | {"conditions": wrong})
+    rule = r"conditions of shape \(58, [12]\), u?int8: must be \(58, 2\), uint8"
+    with pytest.raises(StorageError, match=rule):
+        open_recording(path)
 
 
 @pytest.mark.parametrize("suffix", READABLE_SUFFIXES)

@@ -116,7 +116,9 @@ def write_values(path, calibration):
 @pytest.mark.slow
 def test_netcdf_files_follow_cf(tmp_path):
     """The checker of CF 1.11 accepts rows, bands, levels and daily files."""
-    export(tmp_path / "density.nc", channels=2)
+    air = Site(latitude=54.5, longitude=8.25, height_m=1.5, platform="mast")
+    water = Site(latitude=54.5, longitude=-8.25, depth_m=12, instrument="hydrophone")
+    export(tmp_path / "density.nc", ExportOptions(attributes=air.attributes), channels=2)
     bands = {"bands": "third-octave", "broadband": True}
     export(tmp_path / "bands.nc", scaling="spectrum", averaging="exponential", **bands)
     export(tmp_path / "levels.nc", scaling="dbfs", averaging="max", averaging_frames=4)
@@ -125,13 +127,16 @@ def test_netcdf_files_follow_cf(tmp_path):
     export(tmp_path / "day.nc", ExportOptions(profile="millidecade"), nfft=4000)
     hydrophone = ChannelCalibration(parse_reference("1 uPa"), 170.0)
     microphone = ChannelCalibration(parse_reference("20 uPa"), 120.0)
-    air = Site(latitude=54.5, longitude=8.25, height_m=1.5, platform="mast")
-    water = Site(latitude=54.5, longitude=-8.25, depth_m=12, instrument="hydrophone")
     for name, one, site in (("air", microphone, air), ("water", hydrophone, water)):
         options = ExportOptions(profile="millidecade", attributes=site.attributes)
         export(tmp_path / f"{name}.nc", options, nfft=4000, calibration=(one,))
     sea = {"bands": "third-octave", "broadband": True, "scaling": "dbfs"}
-    export(tmp_path / "sea.nc", calibration=(hydrophone,), **sea)
+    export(
+        tmp_path / "sea.nc",
+        ExportOptions(attributes=water.attributes),
+        calibration=(hydrophone,),
+        **sea,
+    )
     write_values(tmp_path / "values.nc", hydrophone)
     paths = sorted(tmp_path.iterdir())
     assert [path.name for path in paths] == [

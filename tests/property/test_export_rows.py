@@ -33,8 +33,13 @@ def batches(draw):
         discontinuity=draw(st.booleans()),
         skipped_rows=draw(st.integers(0, 2**63 - 1)),
         cut_frames=draw(st.integers(0, 2**31 - 1)) if n == 1 else 0,
+        conditions=draw(st.none() | st.binary(min_size=n, max_size=n).map(conditions_of)),
         **numbers,
     )
+
+
+def conditions_of(flags):
+    return np.frombuffer(flags, np.uint8)[:, np.newaxis]
 
 
 def rows_of(some):
@@ -48,6 +53,7 @@ def rows_of(some):
                 int(batch.t_mono_ns[k]),
                 int(batch.t_utc_ns[k]),
                 batch.engine,
+                0 if batch.conditions is None else int(batch.conditions[k, 0]),
                 before if k == 0 else (0, False, 0, 0),
             )
 

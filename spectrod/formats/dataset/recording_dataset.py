@@ -16,6 +16,7 @@ from spectrod.formats.dataset.lazy_array import RowArray, lazy_variable
 from spectrod.formats.export.attributes import Coverage, encode_engines, global_attributes
 from spectrod.formats.export.export_rows import Rows
 from spectrod.formats.export.layout import BROADBAND, ENGINES, columns, variables
+from spectrod.formats.export.site import with_site
 from spectrod.formats.segment.segment_table import SegmentTable
 from spectrod.lib.errors import InputError
 
@@ -47,13 +48,14 @@ def recording_dataset(path: Path, *, check: bool) -> Dataset:
     rows = _without_values(table, spec)
     data: dict[str, Any] = {**columns(rows, spec), **_lazy(table, rows, spec)}
     found = {}
-    for one in variables(table.description):
+    about, attributes = table.description, _attributes(table, rows)
+    for one in with_site(variables(about), attributes, about.source):
         part = one.data if one.data is not None else data[one.name]
         if isinstance(part, RowArray):
             found[one.name] = lazy_variable(one.dims, part, one.attributes)
         else:
             found[one.name] = Variable(one.dims, part, one.attributes)
-    return Dataset(found, attrs=_attributes(table, rows))
+    return Dataset(found, attrs=attributes)
 
 
 def _without_values(table: SegmentTable, spec: SpectrumSpec) -> Rows:
@@ -61,7 +63,7 @@ def _without_values(table: SegmentTable, spec: SpectrumSpec) -> Rows:
     dtype = np.complex64 if spec.output == "complex" else np.float32
     values = np.broadcast_to(dtype(0), (len(table), spec.n_signals, spec.n_values))
     levels = np.broadcast_to(np.float32(0), values.shape[:2]) if spec.broadband else None
-    return Rows(values, table.columns, levels)
+    return Rows(values, table.columns, table.conditions, levels)
 
 
 def _lazy(table: SegmentTable, rows: Rows, spec: SpectrumSpec) -> dict[str, RowArray]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from spectrod.dsp.calibration import common_validity
+from spectrod.dsp.conditions import Condition
 from spectrod.dsp.spectrum import SPEC_FIELDS, SpectrumSpec, chosen
 from spectrod.dsp.units import NS_PER_S
 from spectrod.dsp.value_names import long_name
@@ -22,6 +23,8 @@ from spectrod.lib.time_zones import offset_s, offset_text
 CONVENTIONS = "CF-1.11, ACDD-1.3"
 VOCABULARY = "CF Standard Name Table v93"
 DESCRIPTION = "spectrod_description"
+CHECKED_ROWS = "checked_rows"
+"""Name of the attribute that says whether all, some or no rows were checked."""
 
 
 def global_attributes(description: Description, asked: dict[str, str]) -> dict[str, Any]:
@@ -73,6 +76,7 @@ class Coverage:
     def __init__(self, description: Description) -> None:
         self._spec, self._has_utc = description.spec, description.has_utc
         self.begin_utc_ns = self.end_utc_ns = -1
+        self._n_rows = self._n_checked = 0
 
     def add(self, rows: Rows) -> None:
         """Extend the covered time by these rows, at least one."""
@@ -81,10 +85,14 @@ class Coverage:
             self.begin_utc_ns = int(t_utc_ns[0])
         span_s = row_span_s(self._spec, frames_of(rows, self._spec))[-1]
         self.end_utc_ns = int(t_utc_ns[-1]) + round(span_s * NS_PER_S)
+        self._n_rows += len(rows)
+        self._n_checked += int(np.count_nonzero((rows.conditions & Condition.CHECKED).all(axis=1)))
 
     def attributes(self) -> dict[str, str]:
-        """Return the covered time as ACDD attributes."""
+        """Return the covered time as ACDD attributes, and which rows were checked."""
         found = coverage(self.begin_utc_ns, self.end_utc_ns, self._spec)
+        part = "some" if self._n_checked else "no"
+        found[CHECKED_ROWS] = "all" if self._n_checked == self._n_rows else part
         if not self._has_utc:
             del found["time_coverage_start"], found["time_coverage_end"]
         return found

@@ -20,7 +20,7 @@ from spectrod.formats.export.attributes import (
     iso_time,
 )
 from spectrod.formats.export.export_description import decode_description
-from spectrod.formats.export.export_rows import COLUMNS, Rows, batches_of
+from spectrod.formats.export.export_rows import COLUMNS, Rows, batches_of, unchecked
 from spectrod.formats.export.export_writer import ExportWriter, chunk_rows
 from spectrod.formats.export.layout import (
     BROADBAND,
@@ -215,7 +215,7 @@ class CsvReader:
                 values = values.view(np.complex64)
             values = values.reshape(len(lines), spec.n_signals, spec.n_computed)
             values, broadband = without_broadband(values, spec)
-            return Rows(values, columns, broadband)
+            return Rows(values, columns, unchecked(values.shape[:2]), broadband)
         except (IndexError, OverflowError, ValueError) as error:
             raise StorageError(f"{self.path}: not rows of spectra: {error}") from error
 

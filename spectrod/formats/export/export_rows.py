@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spectrod.dsp.conditions import UInt8Array
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.dsp.units import Int64Array
@@ -37,12 +38,15 @@ class Rows:
         The columns of ``COLUMNS``. ``gap_samples``, ``skipped_rows`` and ``discontinuity`` describe
         a gap directly before a row; ``cut_frames`` is the number of frames of a row that was cut
         off; ``engine_index`` counts the engines from 0 in order of their first row.
+    conditions : (rows, signals) uint8
+        What checks found in the samples of each row, see ``Condition``; 0 where nobody checked.
     broadband : (rows, signals) float32, optional
         Broadband values, if the spec has them.
     """
 
     values: NDArray[Any]
     columns: dict[str, NDArray[Any]]
+    conditions: UInt8Array
     broadband: NDArray[Any] | None = None
 
     def __len__(self) -> int:
@@ -62,9 +66,11 @@ def rows_of(batch: SpectrumBatch, engine_index: int) -> Rows:
         "discontinuity": _first(batch.discontinuity, n),
         "engine_index": np.full(n, engine_index),
     }
+    conditions = batch.conditions
     return Rows(
         batch.values,
         {name: columns[name].astype(dtype) for name, dtype in COLUMNS.items()},
+        unchecked(batch.values.shape[:2]) if conditions is None else conditions,
         batch.broadband,
     )
 
@@ -76,6 +82,7 @@ def join(parts: list[Rows]) -> Rows:
     return Rows(
         np.concatenate([part.values for part in parts]),
         {name: np.concatenate([part.columns[name] for part in parts]) for name in COLUMNS},
+        np.concatenate([part.conditions for part in parts]),
         concatenated([part.broadband for part in parts]),
     )
 
@@ -85,6 +92,7 @@ def take(rows: Rows, first: int, past: int) -> Rows:
     return Rows(
         rows.values[first:past],
         {name: column[first:past] for name, column in rows.columns.items()},
+        rows.conditions[first:past],
         None if rows.broadband is None else rows.broadband[first:past],
     )
 
@@ -125,7 +133,13 @@ def batches_of(
             int(columns["skipped_rows"][first]),
             int(columns["cut_frames"][first]),
             None if rows.broadband is None else rows.broadband[first:past],
+            rows.conditions[first:past] if rows.conditions[first:past].any() else None,
         )
+
+
+def unchecked(shape: tuple[int, ...]) -> UInt8Array:
+    """Return the conditions of rows that nobody checked, of the shape (rows, signals)."""
+    return np.zeros(shape, np.uint8)
 
 
 def _first(value: int, n: int) -> Int64Array:

@@ -13,6 +13,7 @@ from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.dsp.value_names import values_name
 from spectrod.formats.description import Description
 from spectrod.formats.export.attributes import (
+    CHECKED_ROWS,
     DESCRIPTION,
     Coverage,
     decode_engines,
@@ -20,15 +21,17 @@ from spectrod.formats.export.attributes import (
     global_attributes,
 )
 from spectrod.formats.export.export_description import decode_description
-from spectrod.formats.export.export_rows import COLUMNS, Rows, batches_of
+from spectrod.formats.export.export_rows import COLUMNS, Rows, batches_of, unchecked
 from spectrod.formats.export.export_writer import CHUNK_BYTES, ExportWriter, chunk_rows
 from spectrod.formats.export.layout import (
     BROADBAND,
+    CONDITIONS,
     ENGINES,
     Variable,
     columns,
     variables,
 )
+from spectrod.formats.export.site import with_site
 from spectrod.lib.errors import StorageError
 
 _CHUNK_NUMBERS = 4096
@@ -98,10 +101,12 @@ class GridWriter(ExportWriter):
 
     def _open(self, part: Path) -> None:
         self._store = self._open_store(part)
-        self._coverage = Coverage(self.description)
-        for variable in variables(self.description):
+        about = self.description
+        self._coverage = Coverage(about)
+        attributes = global_attributes(about, self.options.attributes)
+        for variable in with_site(variables(about), attributes, about.source):
             self._store.create(variable, *self._chunk_and_row(variable))
-        self._store.annotate(global_attributes(self.description, self.options.attributes))
+        self._store.annotate(attributes)
 
     @abstractmethod
     def _open_store(self, part: Path) -> ArrayFile:
@@ -122,7 +127,7 @@ class GridWriter(ExportWriter):
             return variable.data.shape, variable.data.shape[1:]
         row: tuple[int, ...]
         spec = self.description.spec
-        if variable.name == BROADBAND:
+        if variable.name in {BROADBAND, CONDITIONS}:
             row = (spec.n_signals,)
             return (max(1, _CHUNK_NUMBERS // spec.n_signals), *row), row
         if variable.name != values_name(spec):
@@ -159,6 +164,7 @@ class GridReader:
         try:
             self._description = decode_description(self._shelf.text(DESCRIPTION))
             self._engines = decode_engines(self._shelf.text(ENGINES))
+            self._has_conditions = self._says_what_was_checked()
             self._check_forms()
         except (*_DAMAGE, StorageError) as error:
             self.close()
@@ -193,6 +199,14 @@ class GridReader:
         """Close the file. Idempotent."""
         self._shelf.close()
 
+    def _says_what_was_checked(self) -> bool:
+        """Return whether the file has conditions of rows: those of earlier versions have none."""
+        try:
+            self._shelf.text(CHECKED_ROWS)
+        except _DAMAGE:
+            return False
+        return True
+
     def _check_forms(self) -> None:
         """Raise StorageError if arrays do not match the description, or are too large to unpack."""
         spec = self._description.spec
@@ -208,6 +222,9 @@ class GridReader:
         if spec.broadband:
             forms[BROADBAND] = self._shelf.form(BROADBAND)
             expected[BROADBAND] = (values.shape[:2], np.dtype("<f4"))
+        if self._has_conditions:
+            forms[CONDITIONS] = self._shelf.form(CONDITIONS)
+            expected[CONDITIONS] = (values.shape[:2], np.dtype(np.uint8))
         for one, form in forms.items():
             if (form.shape, form.dtype) != expected[one]:
                 shape, dtype = expected[one]
@@ -225,12 +242,16 @@ class GridReader:
             values = self._shelf.read(values_name(spec), first, past)
             numbers = {name: self._shelf.read(name, first, past) for name in COLUMNS}
             broadband = self._shelf.read(BROADBAND, first, past) if spec.broadband else None
+            if self._has_conditions:
+                conditions = self._shelf.read(CONDITIONS, first, past)
+            else:
+                conditions = unchecked(values.shape[:2])
         except _DAMAGE as error:
             raise self._unreadable(error) from error
         engine = numbers["engine_index"]
         if len(engine) and not 0 <= engine.min() <= engine.max() < len(self._engines):
             raise StorageError(f"{self.path}: engine_index: must be below {len(self._engines)}")
-        return Rows(values, numbers, broadband)
+        return Rows(values, numbers, conditions, broadband)
 
     def _unreadable(self, error: Exception) -> StorageError:
         return StorageError(f"{self.path}: cannot be read: {_reason(error)}")

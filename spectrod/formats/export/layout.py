@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.dsp.averaging import FLOOR, exceeded_percent
+from spectrod.dsp.conditions import Condition
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import NS_PER_S, REFERENCES, Float64Array, Int64Array, Scaling
 from spectrod.dsp.value_names import KINDS, values_name
@@ -19,6 +20,9 @@ from spectrod.formats.export.export_rows import COLUMNS, Rows
 
 BROADBAND = "broadband"
 """Name of the variable with the power of all bins, stored beside bands."""
+
+CONDITIONS = "conditions"
+"""Name of the variable with what checks found in the samples of each row."""
 
 ENGINES = "spectrod_engines"
 EPOCH = "since 1970-01-01T00:00:00Z"
@@ -66,13 +70,21 @@ class Variable:
         """Whether rows are appended to it."""
         return self.data is None
 
+    @property
+    def json_attributes(self) -> dict[str, Any]:
+        """The attributes with lists in the place of arrays."""
+        return {
+            name: value.tolist() if isinstance(value, np.ndarray) else value
+            for name, value in self.attributes.items()
+        }
+
 
 def variables(description: Description) -> list[Variable]:
     """Return the variables of a recording; those that do not grow contain their data."""
     has_utc = description.has_utc
     grow = [_time(has_utc=has_utc), *_times(has_utc=has_utc), *_row_numbers(), *_gaps()]
     levels = [_broadband(description)] if description.spec.broadband else []
-    return [*_axes(description), *grow, *levels, _values(description)]
+    return [*_axes(description), *grow, _conditions(), *levels, _values(description)]
 
 
 def columns(rows: Rows, spec: SpectrumSpec) -> dict[str, NDArray[Any]]:
@@ -89,6 +101,7 @@ def columns(rows: Rows, spec: SpectrumSpec) -> dict[str, NDArray[Any]]:
         "gap_start": rows.columns["sample_index"][at] - missing[at],
         "gap_length": missing[at],
         **rows.columns,
+        CONDITIONS: rows.conditions,
         **levels,
         values_name(spec): rows.values,
     }
@@ -225,6 +238,19 @@ def _gaps() -> list[Variable]:
     ]
 
 
+def _conditions() -> Variable:
+    about = {
+        "standard_name": "status_flag",
+        "long_name": "what checks found in the samples of a row",
+        "flag_masks": np.array([one.value for one in Condition], np.uint8),
+        "flag_meanings": " ".join(str(one.name).lower() for one in Condition),
+        "comment": "without checked, some or all samples of the row were not checked",
+        "coordinates": "channel_name",
+        **_QUALITY,
+    }
+    return Variable(CONDITIONS, ("time", "channel"), "|u1", about)
+
+
 def _units(spec: SpectrumSpec, scaling: Scaling) -> str:
     """Return the unit of power in the notation of UDUNITS."""
     if spec.scale.calibrated is None:
@@ -251,6 +277,7 @@ def _values(description: Description) -> Variable:
         "calibration": description.cal_id or "none",
         **_cell_methods(spec, has_frequency=True),
         "coordinates": "channel_name band_name" if names_of_bands(spec) else "channel_name",
+        "ancillary_variables": CONDITIONS,
         "coverage_content_type": "physicalMeasurement",
     }
     dtype = "<c8" if spec.output == "complex" else "<f4"

@@ -71,7 +71,7 @@ class NpzStore:
     def create(self, variable: Variable, chunk: tuple[int, ...], row: tuple[int, ...]) -> None:
         """Add an array: complete, or empty with this shape of rows."""
         del chunk
-        self._of_variables[variable.name] = {"dimensions": variable.dims} | variable.attributes
+        self._of_variables[variable.name] = {"dimensions": variable.dims} | variable.json_attributes
         if variable.data is not None:
             text = variable.dtype == "str"
             self._whole[variable.name] = variable.data.astype(str) if text else variable.data

@@ -1,6 +1,7 @@
 """Where sound was recorded: numbers among the attributes of ACDD, and coordinates of CF."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,25 @@ def site_variables(attributes: Mapping[str, Any], name: str) -> list[Variable]:
         what = "depth" if positive == "down" else "height"
         found.append(_scalar(what, point["vertical"], units="m", positive=positive, axis="Z"))
     return found
+
+
+def with_site(
+    variables: Iterable[Variable], attributes: Mapping[str, Any], name: str
+) -> list[Variable]:
+    """Return the variables of a recording with the point of its site, coordinates of its values.
+
+    For parameters see ``site_variables``. The name of the series is none of them: CF allows it in
+    files of nothing but time series, and gaps are none.
+    """
+    site = [one for one in site_variables(attributes, name) if "cf_role" not in one.attributes]
+    more = [one.name for one in site]
+    found = []
+    for variable in variables:
+        about = variable.attributes
+        if site and "coordinates" in about:
+            about = about | {"coordinates": " ".join([about["coordinates"], *more])}
+        found.append(replace(variable, attributes=about))
+    return [*site, *found]
 
 
 def _point(attributes: Mapping[str, Any], axis: str) -> float | None:

@@ -60,7 +60,7 @@ class ZarrStore:
 
     def create(self, variable: Variable, chunk: tuple[int, ...], row: tuple[int, ...]) -> None:
         """Add an array: complete, or empty with this shape of rows; stored in chunks."""
-        shape = (chunk[0] if variable.data is not None else 0, *row)
+        shape = (0, *row) if variable.data is None else variable.data.shape
         fill = _lost(variable.dtype)
         array = make_array(self._group, variable, shape, chunk, self._codecs, fill)
         if variable.data is not None:
@@ -130,7 +130,7 @@ def make_array(
         config={"write_empty_chunks": True},
         compressors=codecs,
         dimension_names=variable.dims,
-        attributes=variable.attributes,
+        attributes=variable.json_attributes,
     )
 
 
@@ -143,11 +143,11 @@ def consolidate(part: Path) -> None:
 
 
 def _lost(dtype: str) -> complex | int | str:
-    """Return a fill value for chunks whose file is lost, which no row can contain."""
+    """Return a fill value for chunks whose file is lost: what is not known, as no row has it."""
     if dtype == "str":
         return ""
     kind = np.dtype(dtype)
-    return int(np.iinfo(kind).min) if kind.kind == "i" else np.nan
+    return int(np.iinfo(kind).min) if kind.kind in "iu" else np.nan
 
 
 @contextlib.contextmanager

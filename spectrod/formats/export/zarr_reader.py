@@ -38,7 +38,10 @@ _BLOSC_BYTES = struct.Struct("<4xI")
 """The decoded size, in Blosc's header."""
 _DTYPES = {
     name: np.dtype(name).newbyteorder("<")
-    for name in ("int8", "int16", "int32", "int64", "float32", "float64", "complex64")
+    for name in (
+        *("int8", "int16", "int32", "int64"),
+        *("uint8", "float32", "float64", "complex64"),
+    )
 }
 _TEXTS = "string"
 _FIRST_CODECS = {"bytes", "vlen-utf8"}

@@ -9,6 +9,7 @@ import numpy as np
 from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.dsp.units import Int64Array
 from spectrod.formats.export.export_rows import COLUMNS, rows_of
+from spectrod.formats.export.layout import CONDITIONS
 from spectrod.formats.segment.continuity import Continuity
 from spectrod.formats.segment.segment_series import find_segments
 from spectrod.lib.errors import StorageError
@@ -18,7 +19,7 @@ class SegmentTable:
     """Random access to the rows of an ``.spd``, an ``.spd.part`` or a folder of them.
 
     Rows, gaps and indices are those of ``SegmentReader``. Files are open only during reads. A row
-    takes 43 bytes of memory. Threads may read at the same time.
+    takes 43 bytes of memory, and one for each signal. Threads may read at the same time.
 
     Parameters
     ----------
@@ -34,6 +35,8 @@ class SegmentTable:
         Metadata of the whole recording.
     columns : dict of (rows,) arrays
         See ``Rows.columns``.
+    conditions : (rows, signals) uint8
+        See ``Rows.conditions``.
     engines : list of str
         Names of the engines, by ``engine_index``.
     left_out_samples : int or None
@@ -52,7 +55,7 @@ class SegmentTable:
         self.description = self._segments[0].header.description
         self.engines: list[str] = []
         self.left_out_samples = self._segments[-1].left_out_samples()
-        self._columns = {name: bytearray() for name in COLUMNS}
+        self._columns = {name: bytearray() for name in (*COLUMNS, CONDITIONS)}
         self._places: list[tuple[int, int]] = []  # segment and offset of each record
         first_rows = [0]
         continuity = Continuity(self.description.spec, is_part=False)
@@ -69,12 +72,14 @@ class SegmentTable:
         self.columns = {
             name: np.frombuffer(self._columns.pop(name), dtype) for name, dtype in COLUMNS.items()
         }
+        conditions = np.frombuffer(self._columns.pop(CONDITIONS), np.uint8)
+        self.conditions = conditions.reshape(-1, self.description.spec.n_signals)
 
     def _add(self, batch: SpectrumBatch) -> None:
         if batch.engine not in self.engines:
             self.engines.append(batch.engine)
         rows = rows_of(batch, self.engines.index(batch.engine))
-        for name, column in rows.columns.items():
+        for name, column in {**rows.columns, CONDITIONS: rows.conditions}.items():
             self._columns[name] += column.tobytes()
 
     def __len__(self) -> int:

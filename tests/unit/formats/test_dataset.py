@@ -22,6 +22,7 @@ from spectrod.formats.segment.segment_series import SUFFIXES
 from spectrod.formats.segment.segment_table import SegmentTable
 from spectrod.formats.segment.segment_writer import SegmentWriter
 from spectrod.lib.errors import InputError, StorageError
+from spectrod.lib.site import Site
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "segments"))
 from segment_rows import describe, make_batch, make_spec, rows_of, shifted
@@ -40,7 +41,9 @@ def write(path, *batches, finish=True, place=None, **about):
 
 def write_gap(path, spec, **about):
     """Write 7 rows, a gap, and 6 of another engine, of which the second record has skipped rows."""
+    flags = np.random.default_rng(3).integers(0, 256, (4, spec.n_signals)).astype(np.uint8)
     later = shifted(make_batch(spec, 7, 4), 990, engine="opencl:x", gap_samples=990)
+    later = replace(later, conditions=flags)
     last = shifted(make_batch(spec, 13, 2), 990, engine="numpy", skipped_rows=2)
     return write(path, make_batch(spec, 0, 7), later, last, **about)
 
@@ -85,8 +88,29 @@ def assert_same(found, expected):
 )
 def test_a_dataset_is_that_of_the_netcdf_file(tmp_path, settings):
     """Variables, coordinates, attributes and bits are those of the file that convert makes."""
-    write_gap(tmp_path / "x.spd", make_spec(**settings), attributes={"license": "CC0"})
+    site = Site(latitude=54.5, longitude=8.25, depth_m=12)
+    about = {"license": "CC0"} | site.attributes
+    write_gap(tmp_path / "x.spd", make_spec(**settings), attributes=about)
     assert_same(opened(tmp_path / "x.spd"), as_netcdf(tmp_path / "x.spd", tmp_path / "x.nc"))
+
+
+def test_conditions_and_the_site_are_there(tmp_path):
+    """Conditions of rows have CF's names of flags; the site is a coordinate of the values."""
+    site = Site(latitude=54.5, longitude=8.25, height_m=1.5)
+    about = site.attributes
+    made = write_gap(tmp_path / "x.spd", make_spec(channels=2), attributes=about)
+    found = opened(tmp_path / "x.spd")
+    rows = SegmentReader(made.path).batches()
+    checked = [one.conditions for one in rows if one.conditions is not None]
+    np.testing.assert_array_equal(found.conditions[7:11], np.concatenate(checked))
+    assert not found.conditions[:7].any()
+    assert not found.conditions[11:].any()
+    assert found.conditions.flag_masks.tolist() == [1, 2, 4, 8, 16, 32, 64, 128]
+    names = "checked gap clipping dc silent missing stuck suspected"
+    assert found.conditions.flag_meanings == names
+    assert found.attrs["checked_rows"] == "some"
+    place = [found.psd.coords[name].item() for name in ("latitude", "longitude", "height")]
+    assert place == [54.5, 8.25, 1.5]
 
 
 def test_gaps_are_in_the_coordinates(tmp_path):
