@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { actionIn, ACTIONS, cursorAt, zoomedInTime } from "../../spectrod/apps/web/page/panel/actions.js";
+import { actionIn, ACTIONS, cursorAt, movedInTime, zoomedInTime } from "../../spectrod/apps/web/page/panel/actions.js";
 import { goTo, typedNote } from "../../spectrod/apps/web/page/side/timebar.js";
 import { makeView } from "../../spectrod/apps/web/page/panel/view.js";
 import { CursorRows } from "../../spectrod/apps/web/page/rows/cursorrow.js";
@@ -24,6 +24,11 @@ test("zooming in time keeps the time under the pointer, until that would show wh
     }
   }
   assert.equal(zoomedInTime(scene({ span: 100 }), 2, 0.01).t1, null);
+  // Before the first row a view of the past is held as well; one of now has no time to hold.
+  assert.deepEqual(zoomedInTime({ view: { span: 40, t1: 500_000 }, newestMs: null }, 2, 0.5), { span: 20, t1: 490_000 });
+  assert.deepEqual(zoomedInTime({ view: { span: 40, t1: null }, newestMs: null }, 2, 0.5), { span: 20 });
+  assert.deepEqual(movedInTime({ view: { t1: 500_000 }, newestMs: null }, 3), { t1: 503_000 });
+  assert.deepEqual(movedInTime({ view: { t1: null }, newestMs: null }, 3), {});
   assert.deepEqual(zoomedInTime(scene({ span: 2, t1: 500_000 }), 100, 0.5), { span: 1, t1: 499_500 });
 });
 

@@ -43,9 +43,10 @@ export function panned({ axis, limits }, px) {
 
 /** The view's time after moving by seconds: later than the newest row is live. */
 export function movedInTime({ view, newestMs }, seconds) {
-  if (newestMs === null) return {};
-  const t1 = (view.t1 ?? newestMs) + 1000 * seconds;
-  return { t1: t1 >= newestMs && seconds > 0 ? null : t1 };
+  const top = view.t1 ?? newestMs;
+  if (top === null) return {};
+  const t1 = top + 1000 * seconds;
+  return { t1: t1 >= (newestMs ?? Infinity) && seconds > 0 ? null : t1 };
 }
 
 /**
@@ -59,9 +60,11 @@ export function movedInTime({ view, newestMs }, seconds) {
 export function zoomedInTime({ view, newestMs }, factor, share) {
   const [least, most] = BOUNDS.spanSeconds;
   const span = Math.min(most, Math.max(least, view.span / factor));
-  if (newestMs === null) return { span };
-  const t1 = (view.t1 ?? newestMs) - 1000 * share * (view.span - span);
-  return { span, t1: t1 >= newestMs || (view.t1 === null && share < TOP_SHARE) ? null : t1 };
+  const top = view.t1 ?? newestMs;
+  if (top === null) return { span };
+  const t1 = top - 1000 * share * (view.span - span);
+  const isLive = t1 >= (newestMs ?? Infinity) || (view.t1 === null && share < TOP_SHARE);
+  return { span, t1: isLive ? null : t1 };
 }
 
 /** Put a cursor at a place of a waterfall: A, or B with `isSecond`; a time that is null is that of a line spectrum. */
