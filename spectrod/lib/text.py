@@ -54,6 +54,8 @@ def printable(text: str | bytes | os.PathLike[str], max_chars: int = TEXT_MAX_CH
     """
     if max_chars < len(_ELLIPSIS):
         raise ValueError(f"{max_chars=}: must be at least {len(_ELLIPSIS)}")
+    if isinstance(text, str) and len(text) <= max_chars and text.isprintable():
+        return text  # nearly all are: files have a hundred thousand of them
     text = os.fspath(text)
     # This many bytes hold at least max_chars characters, even if the cut splits one.
     limit = _CHAR_MAX_BYTES * (max_chars + 1)
