@@ -64,10 +64,10 @@ def add_crickets(x: np.ndarray, gain: float) -> None:
 
 
 def add_generator(x: np.ndarray) -> None:
-    """Add harmonics of 50 Hz."""
-    t = np.arange(x.size) / FS
-    for k in range(1, 25):
-        x += 0.02 / k * np.sin(2 * np.pi * 50 * k * t + k * k)
+    """Add harmonics of 50 Hz, of which a period is a whole number of samples."""
+    t = np.arange(FS // 50) / FS
+    period = sum(0.02 / k * np.sin(2 * np.pi * 50 * k * t + k * k) for k in range(1, 25))
+    x += np.resize(period, x.size)
 
 
 def recording(share: float, seed: int) -> np.ndarray:
