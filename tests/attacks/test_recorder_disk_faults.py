@@ -45,8 +45,6 @@ class FaultyDisk:
         self.n_calls = 0
         self._first, self._last, self._errno = 0, -1, 0
         self._folder = str(tmp_path)
-        for name in ("fsync", "fdatasync"):  # the page cache is enough here, and faster
-            monkeypatch.setattr(os, name, lambda _: None)
         for name in CALLS:
             monkeypatch.setattr(os, name, self._faulty(getattr(os, name)))
         monkeypatch.setattr(fcntl, "flock", self._faulty(fcntl.flock))
