@@ -97,7 +97,8 @@ def json_text(value: Any, indent: int | None = None) -> str:
 
 def _printable_all(value: Any, depth_left: int) -> Any:
     if isinstance(value, str):
-        return printable(value)
+        # Heartbeats have hundreds of such texts.
+        return value if value.isprintable() and len(value) <= TEXT_MAX_CHARS else printable(value)
     if isinstance(value, Mapping | list | tuple):
         if not depth_left:
             return _ELLIPSIS

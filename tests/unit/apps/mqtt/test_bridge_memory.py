@@ -92,17 +92,13 @@ class World:
 
     def send(self, name, topic, payload=None, **fields):
         """Send a golden message under another topic, with other fields of its header."""
-        golden = GOLDEN[name]
         if name == "heartbeat":
             fields = dict.fromkeys(("interval_topics", "triggers", "active_triggers"), ()) | fields
         self._seq += 1
-        header = json.loads(golden["header"]) | {"seq": self._seq} | fields
-        parts = [topic.encode(), json.dumps(header).encode()]
-        for one in (
-            golden["payload_hex"] if payload is None else payload.hex(),
-            golden.get("edges_hex"),
-        ):
-            parts += [bytes.fromhex(one)] if one else []
+        header = HEADERS[name] | {"seq": self._seq} | fields
+        parts = [topic.encode(), json.dumps(header).encode(), *PAYLOADS[name]]
+        if payload is not None:
+            parts[2:3] = [payload]
         self.connection.waiting.append(parts)
 
     def source(self, name, state="running", products=("dbfs",), **fields):
