@@ -55,7 +55,7 @@ def printable(text: str | bytes | os.PathLike[str], max_chars: int = TEXT_MAX_CH
     if max_chars < len(_ELLIPSIS):
         raise ValueError(f"{max_chars=}: must be at least {len(_ELLIPSIS)}")
     if isinstance(text, str) and len(text) <= max_chars and text.isprintable():
-        return text  # nearly all are: files have a hundred thousand of them
+        return text  # nearly all are: files have a hundred thousand of them, heartbeats hundreds
     text = os.fspath(text)
     # This many bytes hold at least max_chars characters, even if the cut splits one.
     limit = _CHAR_MAX_BYTES * (max_chars + 1)
@@ -97,8 +97,7 @@ def json_text(value: Any, indent: int | None = None) -> str:
 
 def _printable_all(value: Any, depth_left: int) -> Any:
     if isinstance(value, str):
-        # Heartbeats have hundreds of such texts.
-        return value if value.isprintable() and len(value) <= TEXT_MAX_CHARS else printable(value)
+        return printable(value)
     if isinstance(value, Mapping | list | tuple):
         if not depth_left:
             return _ELLIPSIS
