@@ -40,6 +40,11 @@ READ_KINDS = """async () => {
 }"""
 
 
+HAS_ROWS = """() => document.querySelector(".banner").hidden
+  && document.querySelector(".waterfall:not([data-empty])") !== null"""
+"""Whether a panel shows live rows; its banner is hidden before it knows of any."""
+
+
 class Tab:
     """The page in a tab, which notes errors and requests to elsewhere."""
 
@@ -70,7 +75,7 @@ class Tab:
         self.page.goto(f"{self._address}#{fragment}")
         if waits:
             self.page.locator(".panel").first.wait_for()
-            self.page.wait_for_function("() => document.querySelector('.banner').hidden")
+            self.page.wait_for_function(HAS_ROWS)
 
     def row_of(self, table, text):
         """Return the texts of the first row of a table that has a text in it."""
