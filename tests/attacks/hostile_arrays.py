@@ -7,6 +7,7 @@ in other files, chunks that unpack to much more, rows that nobody has stored.
 import json
 import os
 import random
+import re
 import shutil
 import struct
 import sys
@@ -64,10 +65,14 @@ def hostile_netcdf(valid, path, number, secret):
 
 
 def _endless(valid):
-    """Make the objects of a global heap one whose size leads libhdf5 in a circle."""
+    """Give the first object of each global heap a size that leads libhdf5 in a circle.
+
+    Each: which of them hold the texts that are read depends on how many attributes there are.
+    """
     data = bytearray(valid)
-    at = data.index(b"GCOL") + 16 + 8
-    data[at : at + 8] = (2**64 - 16).to_bytes(8, "little")
+    for heap in re.finditer(b"GCOL", valid):
+        at = heap.start() + 16 + 8
+        data[at : at + 8] = (2**64 - 16).to_bytes(8, "little")
     return bytes(data)
 
 
