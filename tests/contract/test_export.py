@@ -146,6 +146,13 @@ def test_values_times_gaps_and_names_are_read_back(tmp_path, suffix, kind):
     assert left_in(tmp_path) == [f"x{suffix}"]
 
 
+def test_files_without_conditions_do_not_say_what_was_checked(tmp_path):
+    """A CSV file has no room for what checks found, so it does not say that there were any."""
+    about = described(channels=2)
+    path = write(tmp_path / "x.csv", about, batches_of(about.spec))
+    assert "checked_rows" not in path.read_text()
+
+
 def test_files_of_earlier_versions_have_no_conditions(tmp_path):
     """Without the attribute that says which rows were checked, nothing is known of them."""
     about = described(channels=2)

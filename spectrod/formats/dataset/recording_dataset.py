@@ -13,7 +13,12 @@ from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import Int64Array
 from spectrod.dsp.value_names import values_name
 from spectrod.formats.dataset.lazy_array import RowArray, lazy_variable
-from spectrod.formats.export.attributes import Coverage, encode_engines, global_attributes
+from spectrod.formats.export.attributes import (
+    CHECKED_ROWS,
+    Coverage,
+    encode_engines,
+    global_attributes,
+)
 from spectrod.formats.export.export_rows import Rows
 from spectrod.formats.export.layout import BROADBAND, ENGINES, columns, variables
 from spectrod.formats.export.site import with_site
@@ -94,6 +99,7 @@ def _attributes(table: SegmentTable, rows: Rows) -> dict[str, Any]:
             del found[name]
     coverage = Coverage(about)
     coverage.add(rows)
-    found |= coverage.attributes() | {ENGINES: encode_engines(table.engines)}
+    found |= coverage.attributes() | {CHECKED_ROWS: coverage.checked_rows}
+    found[ENGINES] = encode_engines(table.engines)
     left_out = table.left_out_samples
     return found if left_out is None else found | {"left_out_samples": left_out}

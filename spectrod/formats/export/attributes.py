@@ -24,7 +24,7 @@ CONVENTIONS = "CF-1.11, ACDD-1.3"
 VOCABULARY = "CF Standard Name Table v93"
 DESCRIPTION = "spectrod_description"
 CHECKED_ROWS = "checked_rows"
-"""Name of the attribute that says whether all, some or no rows were checked."""
+"""Name of the attribute of files with ``CONDITIONS``, see ``Coverage.checked_rows``."""
 
 
 def global_attributes(description: Description, asked: dict[str, str]) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def global_attributes(description: Description, asked: dict[str, str]) -> dict[s
 
 
 class Coverage:
-    """The time covered by a file, from its first row to the end of its last row.
+    """The time covered by a file, from its first row to the end of its last row, and its checks.
 
     Attributes
     ----------
@@ -88,11 +88,16 @@ class Coverage:
         self._n_rows += len(rows)
         self._n_checked += int(np.count_nonzero((rows.conditions & Condition.CHECKED).all(axis=1)))
 
+    @property
+    def checked_rows(self) -> str:
+        """Which rows were checked in all signals: ``all``, ``some`` or ``no``."""
+        if self._n_checked == self._n_rows:
+            return "all"
+        return "some" if self._n_checked else "no"
+
     def attributes(self) -> dict[str, str]:
-        """Return the covered time as ACDD attributes, and which rows were checked."""
+        """Return the covered time as ACDD attributes."""
         found = coverage(self.begin_utc_ns, self.end_utc_ns, self._spec)
-        part = "some" if self._n_checked else "no"
-        found[CHECKED_ROWS] = "all" if self._n_checked == self._n_rows else part
         if not self._has_utc:
             del found["time_coverage_start"], found["time_coverage_end"]
         return found

@@ -118,6 +118,7 @@ class GridWriter(ExportWriter):
 
     def _close(self) -> None:
         self._store.annotate(self._coverage.attributes() | self._end_attributes())
+        self._store.annotate({CHECKED_ROWS: self._coverage.checked_rows})
         self._store.annotate({ENGINES: encode_engines(self.engines)})
         self._store.close()
 

@@ -143,7 +143,10 @@ def consolidate(part: Path) -> None:
 
 
 def _lost(dtype: str) -> complex | int | str:
-    """Return a fill value for chunks whose file is lost: what is not known, as no row has it."""
+    """Return a fill value for chunks whose file is lost.
+
+    No row can contain it; of flags it says that nothing was checked.
+    """
     if dtype == "str":
         return ""
     kind = np.dtype(dtype)
