@@ -123,12 +123,14 @@ endif
 
 # Exactly the tests that `test` leaves out; without root, less those that need it.
 test-rest: rest-needs
-	$(PYTEST) $(PARALLEL) $(IN_ORDER) -m "($(REST)) and not alone$(NOT_SYSTEMD)"
+	$(PYTEST) $(PARALLEL) $(IN_ORDER) -m "($(REST)) and not (alone or audio)$(NOT_SYSTEMD)"
+	$(call AUDIO,($(REST)) and )
 	$(ALONE)
 
-# All tests, in one run: each process takes half a minute to collect them.
+# All tests, most in one run: each process takes half a minute to collect them.
 test-all: rest-needs
-	$(PYTEST) $(PARALLEL) $(IN_ORDER) -m "not alone$(NOT_SYSTEMD)"
+	$(PYTEST) $(PARALLEL) $(IN_ORDER) -m "not (alone or audio)$(NOT_SYSTEMD)"
+	$(call AUDIO,)
 	$(ALONE)
 
 # An environment of the oldest versions that pyproject.toml allows, and any of what the tests alone need.
@@ -203,7 +205,11 @@ NOT_SYSTEMD = $(if $(ROOT),, and not systemd)
 # As tests/conftest.py orders the files: pytest-xdist would run those of few tests last, which take the longest here.
 IN_ORDER = --no-loadscope-reorder
 # Only the files that have such tests are collected.
-ALONE = $(PYTEST) -m "alone$(NOT_SYSTEMD)" $$(grep -rl --include='test_*.py' 'pytest\.mark\.alone' tests | sort)
+FILES_WITH = $$(grep -rl --include='test_*.py' 'pytest\.mark\.$(1)' tests | sort)
+# A sound server keeps real time, and the tests ask for its losses to a block. They mostly wait, so they run beside one
+# another, and not beside tests that compile, which take the cores from the server.
+AUDIO = $(PYTEST) --numprocesses 3 --max-worker-restart 0 -m "$(1)audio and not alone$(NOT_SYSTEMD)" $(call FILES_WITH,audio)
+ALONE = $(PYTEST) -m "alone$(NOT_SYSTEMD)" $(call FILES_WITH,alone)
 
 lint: $(VENV)/.group-lint
 	$(BIN)/ruff check

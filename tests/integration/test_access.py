@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from contextlib import ExitStack, suppress
+from unittest.mock import Mock
 
 import pytest
 import zmq
@@ -69,9 +70,7 @@ class Server:
     def receive(self):
         """Return the sender and the content of the next message."""
         frames = self.socket.recv_multipart(copy=False)
-        link = self.access.link_of(frames[-1])
-        if link is not None:
-            self.holders.note(link, frames[-1])
+        self.holders.note(self.access.link_of(frames[-1]), frames[-1])
         return self.access.user(frames[-1]), frames[-1].bytes
 
 
@@ -465,6 +464,60 @@ def test_a_revoked_key_lives_until_its_replies_are_out(keys, serve, connect, mon
     monkeypatch.undo()
     assert server.holders.due_s == math.inf
     next_event(alices, zmq.Event.DISCONNECTED, server)
+
+
+def test_a_connection_that_is_reported_late_is_not_cut_in_place_of_a_revoked_one(
+    keys, serve, connect, monkeypatch
+):
+    """Connections are reported after their first messages: only the revoked one is cut."""
+    server = serve(keys.security)
+    connections = server.access.connections
+    accepted, late = connections.accepted, []
+    monkeypatch.setattr(connections, "accepted", lambda *report: late.append(report))
+    endpoint = server.endpoints[0]
+    _alice, alices = connect(endpoint, keys.pair("alice"), server_key(keys))
+    bob, bobs = connect(endpoint, keys.pair("bob"), server_key(keys))
+    assert {server.receive()[0].name for _ in range(2)} == {"alice", "bob"}
+    keys.revoke("alice")
+    server.access.reload()
+    now_s = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now_s)
+    server.holders.refresh()
+    assert now_s < server.holders.due_s < now_s + 1.0
+    for report in late:
+        accepted(*report)
+    now_s = server.holders.due_s
+    server.holders.refresh()
+    monkeypatch.undo()
+    assert server.holders.due_s == math.inf
+    next_event(alices, zmq.Event.DISCONNECTED, server)
+    next_event(bobs, zmq.Event.CONNECTED, server)
+    bob.send(b"again")
+    while server.receive()[1] != b"again":
+        pass
+    assert not bobs.poll(0)
+
+
+def test_a_connection_that_is_never_reported_is_cut_a_second_after_a_revocation(
+    keys, serve, connect, monkeypatch
+):
+    """A connection whose report does not come is spared for a second, then cut, whoever has it."""
+    server = serve(keys.security)
+    monkeypatch.setattr(server.access.connections, "accepted", Mock())
+    _bob, bobs = connect(server.endpoints[0], keys.pair("bob"), server_key(keys))
+    assert server.receive()[0].name == "bob"
+    keys.revoke("alice")
+    server.access.reload()
+    start_s = now_s = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now_s)
+    server.holders.refresh()
+    while server.holders.due_s < math.inf:
+        assert now_s < start_s + 1.0
+        now_s = server.holders.due_s
+        server.holders.refresh()
+    monkeypatch.undo()
+    assert now_s >= start_s + 1.0
+    next_event(bobs, zmq.Event.DISCONNECTED, server)
 
 
 @pytest.mark.slow

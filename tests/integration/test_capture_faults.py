@@ -386,6 +386,7 @@ def test_overflow_that_the_sound_system_flags(jack_server):
         with stopped(capture_process(before)):
             _stand(time.monotonic(), 0.5)  # less than the stall timeout
         listener.wait_for_seconds(6.0)
+        assert listener.ring.gaps, f"the loss has no size: {listener.source.capture()}"
         end = listener.ring.gaps[-1][1]
         assert listener.ring.overflows >= 1
         # On a busy machine JACK loses and flags a block more, below the clock's least step of 1.5

@@ -219,22 +219,23 @@ class Connections:
         inode = self._inode_of(fd)
         if inode is None:
             return None
-        if not self._has_reported(fd, inode):
-            self._wait_reported(fd, inode)
+        if not self.is_reported(Link(fd, inode)):
+            self._wait_reported(Link(fd, inode))
         live = self._live.get(fd)
         if live is None or live.inode != inode or live.free_since > admitted:
             return None
         return Link(fd, inode)
 
-    def _has_reported(self, fd: int, inode: int) -> bool:
-        live = self._live.get(fd)
-        return live is not None and live.inode == inode
+    def is_reported(self, link: Link) -> bool:
+        """Return whether libzmq has reported a connection; any thread."""
+        live = self._live.get(link.fd)
+        return live is not None and live.inode == link.inode
 
-    def _wait_reported(self, fd: int, inode: int) -> None:
+    def _wait_reported(self, link: Link) -> None:
         with self._is_reported:
             if self._now_s() < self._no_wait_until_s:
                 return
-            is_found = partial(self._has_reported, fd, inode)
+            is_found = partial(self.is_reported, link)
             if not self._is_reported.wait_for(is_found, _REPORT_LIMIT_S):
                 self._no_wait_until_s = self._now_s() + _NO_WAIT_S
 

@@ -360,9 +360,9 @@ class ControlServer:
 
     def _note_link(self, routing_id: bytes, frame: zmq.Frame) -> None:
         link = self._access.link_of(frame)
+        self._holders.note(link, frame)
         if link is None:
             return
-        self._holders.note(link, frame)
         self._links[routing_id] = link
         self._n_messages[link] += 1
         if len(self._n_messages) > 2 * self._n_links:

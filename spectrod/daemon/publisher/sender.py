@@ -178,8 +178,14 @@ class Sender:
     def _due_s(self) -> float:
         """When there is something to do even without a wake-up."""
         listen_s = min(listeners.due_s for listeners in self._listeners)
-        answer_s = self._new_subscriptions.due_s
-        return min(self._next_beat_s, self._next_meta_s, self._held_until_s, listen_s, answer_s)
+        return min(
+            self._next_beat_s,
+            self._next_meta_s,
+            self._held_until_s,
+            listen_s,
+            self._new_subscriptions.due_s,
+            self._upstream.due_s,
+        )
 
     def _take_turn(self, ready: Collection[object], on_first: Callable[[], None]) -> None:
         self._cut_off()

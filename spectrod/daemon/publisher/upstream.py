@@ -88,10 +88,15 @@ class Upstream:
                 links[admission] = self._access.link_of(frame)
             link, request = links[admission], frame.bytes
             # Only a subscription makes a connection receive messages.
-            if link is not None and request[:1] == b"\x01" and link not in self._cut:
+            if request[:1] == b"\x01" and link not in self._cut:
                 self._key_holders.note(link, frame)
             if self._note(link, request):
                 yield request
+
+    @property
+    def due_s(self) -> float:
+        """Latest time to call ``cut_revoked`` again, by the monotonic clock; may be infinite."""
+        return self._key_holders.due_s
 
     def cut_revoked(self) -> None:
         """Cut the connections whose key was revoked."""
