@@ -22,6 +22,7 @@ from spectrod.config.config import (
 from spectrod.daemon import demand as demand_module
 from spectrod.daemon import source_runner as runner_module
 from spectrod.daemon.daemon import build_daemon
+from spectrod.daemon.publisher.upstream import Upstream
 from spectrod.lib.errors import ConfigError, InputError, UnavailableError
 
 TIMEOUT_S = 60.0
@@ -194,6 +195,33 @@ def test_all_is_computed_where_that_is_asked_for(start):
     idle(running)
     running.reconfigure(settings(TONE, products=(LEVELS,), on_demand=False))
     wait_until(running, lambda: computed(running) == {"tone": {"dbfs", "levels"}})
+
+
+def test_a_subscriber_gets_no_rows_from_before_its_subscription_was_noted(start, monkeypatch):
+    """Rows of a lease, whose end leaves a hole, are no loss of one who subscribes meanwhile."""
+    running = start(NOISE)
+    (runner,) = running.runners
+    idle(running)
+    noted, take = threading.Event(), Upstream.take
+
+    def take_late(upstream, socket):
+        return take(upstream, socket) if noted.is_set() else iter(())
+
+    monkeypatch.setattr(Upstream, "take", take_late)
+    (before,) = rows_sent(running).values()
+    with subscribe(running, "spec/") as frames:
+        runner.lease("dbfs", 0.5)
+        frames.receive(0.5)  # libzmq knows the subscription before the publisher does
+        idle(running)
+        (leased,) = rows_sent(running).values()
+        assert leased > before + 10
+        (analysed,) = (one.analysed for one in running.stats())
+        wait_until(running, lambda: running.stats()[0].analysed > analysed + 9600)
+        noted.set()
+        rows = [next(frames).header.seq for _ in range(20)]
+        assert rows == list(range(rows[0], rows[0] + 20))
+        assert rows[0] > leased
+        assert frames.missed == 0
 
 
 def test_a_lease_is_demand_until_it_ends(start, monkeypatch):

@@ -56,6 +56,8 @@ BEFORE = ["first numpy", "moved opencl", "harmed opencl", "other numpy"]
 AFTER = ["harmed opencl", "closed []"]
 
 
+# Compilation beside a stream has a low priority: other tests hold it up, for 50 s at times.
+@pytest.mark.timeout(660)
 @pytest.mark.parametrize(
     ("harm", "reason"),
     [("gone", ""), ("file", "Not a directory"), ("full", "File too large")],

@@ -250,6 +250,10 @@ class Sender:
         # The last rows of a removed product may come after the new offer.
         if source.offers(message.topic):
             self._history.add(message.topic, Stored(message.seq, message.parts))
+        # NB: a subscriber whose subscription is not noted yet would count the rows after it, which
+        # nobody wanted, as missed.
+        if not message.is_wanted:
+            return
         self._send(message.parts)
         for raw32 in self._raw32:
             raw32.send(message)

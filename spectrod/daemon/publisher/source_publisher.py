@@ -1,8 +1,9 @@
 """Messages of one source: its queue, topics, sequence numbers and counters. Knows no socket."""
 
+import math
 import time
 from collections import Counter
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Any
@@ -27,6 +28,9 @@ _ENDED: tuple[State, ...] = ("finished", "failed")
 Parts = Sequence[bytes]
 """A message as ZeroMQ takes it."""
 
+
+Topics = Mapping[str, tuple[bytes, ...]]
+"""The topics of each product, sorted."""
 
 OnDemand = Callable[[frozenset[str]], None]
 """Takes the products of a source that subscribers want."""
@@ -53,6 +57,8 @@ class Outgoing:
     topic: str
     seq: int
     parts: tuple[bytes, ...]
+    is_wanted: bool = True
+    """False if no subscriber wanted it when it was computed: those after it may be missing."""
 
 
 class SourcePublisher:
@@ -87,7 +93,7 @@ class SourcePublisher:
     Attributes
     ----------
     messages : int
-        Spectra handed to ZeroMQ.
+        Spectra and measurements encoded.
     heartbeats : int
         Heartbeats handed to ZeroMQ.
     last_message_utc_ns : int
@@ -127,12 +133,13 @@ class SourcePublisher:
         self._intervals = IntervalQueue(queue_frames, self.numbers.rows)
         self._channel_names, self._attributes = tuple(channel_names), dict(attributes or {})
         self._has_changed = False
-        self._offered: Mapping[str, tuple[bytes, ...]] | None = None
+        self._offered: Topics | None = None
         self._topics: frozenset[str] = frozenset()
         self._interval_topics: tuple[IntervalTopic, ...] = ()
         self._encoders: dict[str, TopicEncoder] = {}
         self._has_offer = False
-        self._reported: tuple[object, frozenset[str]] | None = None
+        self._reported: tuple[Topics, frozenset[str]] | None = None
+        self._wanted_since_s: Mapping[str, float] = {}
         self._on_demand = on_demand
         self.messages = 0
         self.heartbeats = 0
@@ -248,8 +255,26 @@ class SourcePublisher:
             or self._reported[0] is not offered
             or self._reported[1] != wanted
         ):
+            self._note_wanted(offered, wanted)
             self._reported = (offered, wanted)
             self._on_demand(wanted)
+
+    def _note_wanted(self, offered: Topics, wanted: Collection[str]) -> None:
+        before: Topics = self._reported[0] if self._reported else {}
+        now_s = time.monotonic()
+        self._wanted_since_s = {
+            # New topics of a product have been computed since they were offered.
+            product: self._wanted_since_s.get(
+                product, now_s if before.get(product) == offered[product] else -math.inf
+            )
+            for product in wanted
+        }
+
+    def _is_wanted(self, frame: QueuedFrame, topic: bytes) -> bool:
+        product = frame.batch.spec.product
+        if self._reported is None or topic not in self._reported[0].get(product, ()):
+            return True
+        return self._wanted_since_s.get(product, math.inf) <= frame.put_s
 
     def take_change(self) -> bool:
         """Return whether ``changed`` was called since the last call."""
@@ -357,11 +382,13 @@ class SourcePublisher:
     def _spectra(self, encoder: TopicEncoder, frame: QueuedFrame) -> Iterator[Outgoing]:
         headers = encoder.headers(frame, self._epoch)
         values = np.ascontiguousarray(frame.batch.values[frame.row], dtype="<f4")
+        is_wanted = self._is_wanted(frame, encoder.encoded[0])
         for name, encoded, header, channel in zip(
             encoder.topics, encoder.encoded, headers, values, strict=True
         ):
             # A copy: a message in the history must not keep a whole batch alive.
-            yield Outgoing(name, frame.seq, (encoded, header, channel.tobytes()))
+            parts = (encoded, header, channel.tobytes())
+            yield Outgoing(name, frame.seq, parts, is_wanted)
             self.messages += 1
 
     def _next_seq(self, name: str) -> int:

@@ -219,6 +219,40 @@ def test_on_demand_gets_the_products_in_demand_and_their_changes():
     assert reported[3:] == [{"thirds"}, {"thirds"}]
 
 
+def test_rows_that_nobody_wanted_are_not_for_subscribers():
+    """Rows queued before their product was wanted, other than those of a new product."""
+
+    def wanted():
+        return [m.is_wanted for m in feed.queued() if isinstance(m, Outgoing)]
+
+    feed = make_feed()
+    feed.write(make_batch())
+    assert all(wanted())  # nothing was offered
+    feed.offer([SPEC])
+    feed.write(make_batch())
+    feed.update_demand(covering())
+    assert not any(wanted())
+    feed.write(make_batch())
+    feed.update_demand(covering(b"spec/mic/1/dbfs/"))
+    assert not any(wanted())
+    feed.write(make_batch())
+    feed.offer([SPEC])
+    feed.update_demand(covering(b"spec/mic/1/dbfs/"))
+    assert all(wanted())
+    feed.offer([THIRDS])
+    feed.update_demand(covering())
+    feed.offer([SPEC, THIRDS])
+    feed.write(make_batch())
+    feed.update_demand(covering(b"spec/mic/1/dbfs/"))
+    assert all(wanted())  # it was not offered before: its rows are computed from the offer on
+    feed.update_demand(covering())
+    feed.offer([replace(SPEC, bands="third-octave", averaging="mean", averaging_frames=4)])
+    feed.update_demand(covering(b"spec/mic/1/dbfs/"))
+    feed.offer([SPEC])
+    feed.write(make_batch())
+    assert all(wanted())  # of topics that the publisher does not know yet
+
+
 def test_topics_are_offered_sorted_for_the_book():
     """Ten channels' topics are not in the order of their numbers."""
     spec = SpectrumSpec(fs=48000.0, channels=11, win_length=64, hop=32)
