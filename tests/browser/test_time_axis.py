@@ -1,5 +1,6 @@
 """The time axis in Chromium: cursors in time, the bar of times, keys; all rows are known."""
 
+import base64
 import re
 import time
 import urllib.parse
@@ -19,6 +20,18 @@ WATCH_WHEEL = """() => addEventListener("wheel", ({ clientY }) => {
   globalThis.share = (clientY - top) / height;
 }, { capture: true })"""
 """Notes at which share of the waterfall's height the wheel is turned, wherever the page has it."""
+
+
+SEEN_COLUMN = """async ([png, y]) => {
+  const bytes = Uint8Array.from(atob(png), (sign) => sign.charCodeAt(0));
+  const picture = await createImageBitmap(new Blob([bytes]));
+  const context = new OffscreenCanvas(picture.width, picture.height).getContext("2d");
+  context.drawImage(picture, 0, 0);
+  const { data } = context.getImageData(0, y, picture.width, 1);
+  const light = Array.from({ length: picture.width }, (_, x) => data[4 * x + 1]);
+  return light.indexOf(Math.max(...light));
+}"""
+"""The brightest column of a picture at a height."""
 
 
 def level_of(seq):
@@ -68,15 +81,25 @@ def place_of(tab, t_ms, hertz):
     strip = tab.page.locator(".waterfall").bounding_box()
     view = shown(tab)
     share = (float(view["t"]) - t_ms) / 1000 / float(view.get("span", 30))
+    if view.get("rows") == "up":
+        share = 1 - share
     low, high = map(float, view["f"].split(":"))
     x = strip["width"] * (hertz - low) / (high - low)
     return strip["x"] + x, strip["y"] + strip["height"] * share
 
 
-def test_cursors_read_the_rows_that_they_stand_on(tab, daemon):
+def seen_column(tab, y):
+    """Return where the brightest pixel of a line is on the screen."""
+    strip = tab.page.locator(".waterfall").bounding_box()
+    png = base64.b64encode(tab.page.screenshot(clip=strip)).decode()
+    return strip["x"] + tab.page.evaluate(SEEN_COLUMN, [png, round(y - strip["y"])])
+
+
+@pytest.mark.parametrize("direction", ["down", "up"])
+def test_cursors_read_the_rows_that_they_stand_on(tab, daemon, direction):
     """Each of two clicks reads level and time of the row there; B - A is their difference."""
     daemon.live = lambda: made_up(daemon.n_rows)
-    tab.open(f"v=1&topic={MIC}&axis=linear&f=1000:9000&span=5&peaks=0")
+    tab.open(f"v=1&topic={MIC}&axis=linear&f=1000:9000&span=5&peaks=0&split=15&rows={direction}")
     wait_until(tab.page, lambda: daemon.n_rows >= HEARD)
     wait_for_rows(tab, 100)
     tab.focus_plot()
@@ -84,6 +107,8 @@ def test_cursors_read_the_rows_that_they_stand_on(tab, daemon):
     tab.page.wait_for_function("() => location.hash.includes('&t=')")
     last = round((float(shown(tab)["t"]) - daemon.middle_ms(0)) / 100)
     first, second = last - 10, last - 31
+    x, y = place_of(tab, daemon.middle_ms(second), hertz_of(second))
+    assert seen_column(tab, y) == pytest.approx(x, abs=3)
     for seq, modifiers in ((first, []), (second, ["Shift"])):
         x, y = place_of(tab, daemon.middle_ms(seq), hertz_of(seq))
         for key in modifiers:
@@ -100,7 +125,7 @@ def test_cursors_read_the_rows_that_they_stand_on(tab, daemon):
     times = [float(one) for one in shown(tab)["ct"].split(",")]
     assert times == pytest.approx([daemon.middle_ms(first), daemon.middle_ms(second)], abs=1.0)
     # Arrow keys move the last cursor by a row, and the level is that row's in this bin.
-    tab.page.keyboard.press("ArrowUp")
+    tab.page.keyboard.press("ArrowUp" if direction == "down" else "ArrowDown")
     t_ms = daemon.middle_ms(second + 1)
     level = made_up(second + 1)[hertz_of(second) // 10]
     wait_until(tab.page, lambda: texts_of(tab, 3)[1] == f"{level:.1f} dBFS")
@@ -172,11 +197,12 @@ def test_the_bar_of_times_goes_back_and_to_a_local_time(tab, daemon):
     wait_until(tab.page, lambda: field.input_value().startswith(now))
 
 
-def test_the_wheel_zooms_time_about_the_pointer(tab, daemon):
+@pytest.mark.parametrize("direction", ["down", "up"])
+def test_the_wheel_zooms_time_about_the_pointer(tab, daemon, direction):
     """With Shift over a waterfall of the past, the time under the pointer stays."""
     daemon.live = lambda: tone(-20.0)
     t_ms = round(time.time() * 1000) - 60_000
-    tab.open(f"v=1&topic={MIC}&span=40&t={t_ms}", waits=False)
+    tab.open(f"v=1&topic={MIC}&span=40&t={t_ms}&rows={direction}", waits=False)
     tab.page.locator(".banner", has_text="the past").wait_for()
     tab.page.evaluate(WATCH_WHEEL)
     strip = tab.page.locator(".waterfall").bounding_box()
@@ -185,7 +211,8 @@ def test_the_wheel_zooms_time_about_the_pointer(tab, daemon):
     tab.page.mouse.wheel(0, -200)
     tab.page.keyboard.up("Shift")
     wait_until(tab.page, lambda: re.search(r"&span=(?!40)", tab.page.url) is not None)
-    share = tab.page.evaluate("share")
+    height = tab.page.evaluate("share")
+    share = height if direction == "down" else 1 - height
     view = shown(tab)
     before, after = t_ms - 40_000 * share, float(view["t"]) - 1000 * float(view["span"]) * share
     line_ms = 1000 * float(view["span"]) / strip["height"]

@@ -219,12 +219,19 @@ def check_csv(content, rows):
     return time
 
 
-def check_picture(content, drawing, tab, rows):
+def check_picture(content, drawing, tab, rows, direction):
     """Compare colours of a saved figure's waterfall with the levels of the rows."""
     image = ET.fromstring(drawing).find(f".//{SVG}image")  # noqa: S314 - our own
     x0, y0, width, height = (
         round(float(image.get(name)) * FIGURE_DPI / 96) for name in ("x", "y", "width", "height")
     )
+    with Image.open(io.BytesIO(content)) as opened_picture:
+        assert opened_picture.info["dpi"] == pytest.approx((FIGURE_DPI, FIGURE_DPI), abs=0.01)
+        picture = np.asarray(opened_picture.convert("RGB")).astype(int)
+    picture = picture[y0 : y0 + height, x0 : x0 + width]
+    if direction == "right":
+        picture = picture[::-1, ::-1].transpose(1, 0, 2)
+    height, width = picture.shape[:2]
     shown = tab.page.evaluate(
         """([height, span]) => {
           const [{ strip, newestMs }] = globalThis.strips.values();
@@ -238,9 +245,6 @@ def check_picture(content, drawing, tab, rows):
         }""",
         [height, 1000 * SPAN_S],
     )
-    with Image.open(io.BytesIO(content)) as opened_picture:
-        assert opened_picture.info["dpi"] == pytest.approx((FIGURE_DPI, FIGURE_DPI), abs=0.01)
-        picture = np.asarray(opened_picture.convert("RGB")).astype(int)
     shades = colormap("viridis", 256).astype(int)
     random, line_ms = np.random.default_rng(7), 1000.0 * SPAN_S / height
     n_levels = 0
@@ -248,7 +252,7 @@ def check_picture(content, drawing, tab, rows):
         # The frame of the plot covers half a line of its edge.
         x, y = int(random.integers(2, width - 2)), int(random.integers(2, height - 2))
         line = int(np.floor(shown["newestMs"] / line_ms)) - y
-        is_shade = np.abs(shades - picture[y0 + y, x0 + x]).sum(axis=1) == 0
+        is_shade = np.abs(shades - picture[y, x]).sum(axis=1) == 0
         if not is_shade.any():
             continue  # the time before the first row
         numbers = rows_that_came(rows, {"rows": shown["rows"][y]}, line, line_ms)
@@ -313,12 +317,14 @@ def test_live_paused_and_past(open_context, source, tmp_path):
         stopped = tab.page.locator(".banner").inner_text().removeprefix("paused, ")
         assert abs(ms_of(time) - paused[0]["newestMs"]) <= 2.5 * ROW_MS
         assert re.sub(r"\D", "", time)[:14] in re.sub(r"\D", "", name)
-        name, content = saved(tab, "#save-picture")
-        assert re.sub(r"\D", "", stopped)[:15] in re.sub(r"\D", "", name)
-        drawn, drawing = saved(tab, "#save-drawing")
-        assert drawn.removesuffix("svg") == name.removesuffix("png")
-        check_picture(content, drawing, tab, source)
-        check_drawing(drawing, csv, source)
+        for option, direction in (("as on the page", "down"), ("to the right", "right")):
+            tab.page.get_by_label("Time in a figure").select_option(label=option)
+            name, content = saved(tab, "#save-picture")
+            assert re.sub(r"\D", "", stopped)[:15] in re.sub(r"\D", "", name)
+            drawn, drawing = saved(tab, "#save-drawing")
+            assert drawn.removesuffix("svg") == name.removesuffix("png")
+            check_picture(content, drawing, tab, source, direction)
+            check_drawing(drawing, csv, source)
         for hertz in np.random.default_rng(3).integers(1, 2400, 20) * BIN_HZ:
             tab.page.evaluate(
                 "text => { location.hash = text; }",

@@ -44,6 +44,10 @@ test("a click in a waterfall sets cursor A at its place, with Shift cursor B; on
 test("arrow keys move a cursor that has a time, and the waterfall follows one that leaves it", () => {
   assert.equal(actionIn("levelsUp", makeView({ cursors: [1] })), "levelsUp");
   assert.equal(actionIn("levelsUp", makeView({ cursors: [1], times: [5] })), "timeLater");
+  // Where rows move up, the row above is an earlier one.
+  assert.equal(actionIn("levelsUp", makeView({ cursors: [1], times: [5], direction: "up" })), "timeEarlier");
+  assert.equal(actionIn("levelsUp", makeView({ direction: "up" })), "levelsUp");
+  assert.deepEqual(["later", "earlier"].map((name) => actionIn(name, makeView({ direction: "up" }))), ["earlier", "later"]);
   const step = (view, name) => ACTIONS[name](scene({ cursors: [1, 2], span: 10, ...view }));
   assert.deepEqual(step({ times: [998_000] }, "timeEarlier"), { times: [997_900] });
   assert.deepEqual(step({ times: [998_000, 997_000] }, "timeLater").times, [998_000, 997_100]);

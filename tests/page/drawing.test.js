@@ -69,7 +69,7 @@ function paper(width, height, signPx) {
   const texts = [];
   const nothing = () => {};
   const context = { clearRect: nothing, beginPath: nothing, moveTo: nothing, lineTo: nothing, stroke: nothing, fill: nothing, measureText: (text) => ({ width: signPx * text.length }) };
-  context.fillText = (text, x, y, maxWidth = Infinity) => texts.push({ text, left: x - Math.min(signPx * text.length, maxWidth) });
+  context.fillText = (text, x, y, maxWidth = Infinity) => texts.push({ text, y, left: x - Math.min(signPx * text.length, maxWidth) });
   return { canvas: { width, height, getContext: () => context }, texts };
 }
 
@@ -78,7 +78,7 @@ test("labels of times and levels are whole in any gutter: a cut one would be ano
     for (const days of [0.001, 1, 30, 400]) {
       const { canvas, texts } = paper(64 * ratio, 400 * ratio, 7 * ratio);
       const t1Ms = Date.UTC(2026, 10, 26, 12);
-      drawTimeRuler(canvas, { t0Ms: t1Ms - days * 86_400_000, t1Ms, zone: "UTC", entries: [] }, {}, ratio);
+      drawTimeRuler(canvas, { t0Ms: t1Ms - days * 86_400_000, t1Ms, isUp: days > 1, zone: "UTC", entries: [] }, {}, ratio);
       drawLevelRuler(canvas, { lo: -175, hi: -133 }, {}, ratio);
       assert.ok(texts.length > 5);
       for (const { text, left } of texts) assert.ok(left >= 0, `${text} begins at ${left}`);
@@ -86,13 +86,23 @@ test("labels of times and levels are whole in any gutter: a cut one would be ano
   }
 });
 
+/** Texts of a time scale, as they are written, with their heights. */
+function timeTexts(days, height, zone, isUp) {
+  const { canvas, texts } = paper(80, height, 7);
+  const t1Ms = Date.UTC(2026, 10, 26, 23, 30);
+  drawTimeRuler(canvas, { t0Ms: t1Ms - days * 86_400_000, t1Ms, isUp, zone, entries: [] }, {}, 1);
+  return texts;
+}
+
+test("where rows move up a scale of times has the same labels at heights from the bottom", () => {
+  const [down, up] = [false, true].map((isUp) => new Map(timeTexts(0.001, 401, "UTC", isUp).map(({ text, y }) => [text, y])));
+  assert.ok(down.size > 5);
+  assert.deepEqual(new Set(up.keys()), new Set(down.keys()));
+  for (const [text, y] of down) assert.ok(Math.abs(up.get(text) - (401 - y)) < 1e-9, text);
+});
+
 test("a scale of times has the date of its top and its zone, where its ticks are no dates and there is room", () => {
-  const written = (days, height, zone) => {
-    const { canvas, texts } = paper(80, height, 7);
-    const t1Ms = Date.UTC(2026, 10, 26, 23, 30);
-    drawTimeRuler(canvas, { t0Ms: t1Ms - days * 86_400_000, t1Ms, zone, entries: [] }, {}, 1);
-    return texts.map(({ text }) => text);
-  };
+  const written = (days, height, zone) => timeTexts(days, height, zone, false).map(({ text }) => text);
   assert.deepEqual(written(0.001, 400, "Europe/Berlin").slice(0, 2), ["2026-11-27", "GMT+1"]);
   assert.equal(written(30, 400, "UTC")[0], "UTC");
   assert.ok(!written(0.001, 60, "UTC").includes("UTC"));

@@ -3,8 +3,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { crc32, deflateSync } from "node:zlib";
 
-import { wrapped } from "../../spectrod/apps/web/page/plot/figure.js";
+import { turnedPixels } from "../../spectrod/apps/web/page/plot/figureimage.js";
 import { FIGURE_BOUNDS, pictureSize, withResolution } from "../../spectrod/apps/web/page/plot/figurefiles.js";
+import { wrapped } from "../../spectrod/apps/web/page/plot/figurelook.js";
 import { makePrefs } from "../../spectrod/apps/web/page/side/prefs.js";
 
 function chunk(kind, content) {
@@ -49,4 +50,12 @@ test("words are wrapped whole, and longer ones are cut into lines, with every si
   assert.deepEqual(wrapped("ab cd ef", 5, measure), ["ab cd", "ef"]);
   assert.deepEqual(wrapped("a bcdefghij k", 4, measure), ["a", "bcde", "fghi", "j k"]);
   assert.deepEqual(wrapped("  ", 4, measure), []);
+});
+
+test("a waterfall of a figure goes down, up, or to the right with its lowest frequency at the bottom", () => {
+  const pixels = Uint32Array.of(11, 12, 13, 21, 22, 23); // two lines of three pixels, the newest first
+  const turned = (direction) => [...turnedPixels(pixels, { across: 3, along: 2 }, direction)];
+  assert.deepEqual(turned("down"), [11, 12, 13, 21, 22, 23]);
+  assert.deepEqual(turned("up"), [21, 22, 23, 11, 12, 13]);
+  assert.deepEqual(turned("right"), [23, 13, 22, 12, 21, 11]);
 });

@@ -587,7 +587,7 @@ function listen() {
     const kinds = button.dataset.save.split(" ");
     button.addEventListener("click", () => saveShown(kinds, panels, { view, zone: shownZone(), form: figureForm }).catch((error) => notice(error.message)));
   }
-  printFigures(at("print"), () => panels.figures(view, paperColours()));
+  printFigures(at("print"), () => panels.figures(figureForm.viewOf(view), paperColours()));
   for (const [button, format] of [["save-shown", "csv"], ["save-rows", "spd"]]) {
     at(button).addEventListener("click", () => savePast(format, base, format === "spd" ? session.channels : panels.channels, panels.scene()).catch((error) => notice(error.message)));
   }

@@ -134,9 +134,13 @@ function escape({ view }) {
 /** What arrow keys do while a cursor has a time: they move it by bins and rows. */
 const ACTIONS_OF_CURSOR = Object.freeze({ panLower: "cursorLower", panHigher: "cursorHigher", levelsUp: "timeLater", levelsDown: "timeEarlier" });
 
-/** The action that a name means in a view. */
+/** Where rows move up, what is later is further down. */
+const ACTIONS_UPWARDS = Object.freeze({ later: "earlier", earlier: "later", timeLater: "timeEarlier", timeEarlier: "timeLater" });
+
+/** The action that the name of a key's means in a view. */
 export function actionIn(name, view) {
-  return view.times.length > 0 ? (ACTIONS_OF_CURSOR[name] ?? name) : name;
+  const found = view.times.length > 0 ? (ACTIONS_OF_CURSOR[name] ?? name) : name;
+  return view.direction === "up" ? (ACTIONS_UPWARDS[found] ?? found) : found;
 }
 
 function stepBin(description, hz, far, direction) {

@@ -104,7 +104,7 @@ function fit(place, count, make) {
 }
 
 function placeMark(box, { t0, t1, f0, f1, kind }, { isSelected, hasName, toY, toX, height, width }) {
-  const [top, bottom] = [toY(t1), toY(t0)].map((y) => Math.max(-4, Math.min(height + 4, y)));
+  const [top, bottom] = [toY(t1), toY(t0)].sort((a, b) => a - b).map((y) => Math.max(-4, Math.min(height + 4, y)));
   const [left, right] = f0 === null ? [0, width] : [toX(f0), toX(f1)].map((x) => Math.max(-4, Math.min(width + 4, x)));
   const [hasBand, hasLength] = [f0 !== null, bottom - top >= 3];
   box.style.transform = `translate(${left.toFixed(2)}px, ${top.toFixed(2)}px)`;

@@ -28,6 +28,7 @@ export function figureOf(panel, view, { zone, axis, layers, legend, strips, leve
     time: timeText(panel, view, strips, zone),
     zone,
     axis,
+    direction: view.direction,
     split: view.split,
     levels: { ...levels, text: `${quantity}, ${levelsText.replace("Δ ", "")}` },
     colour: { map, lo: bars.lo, hi: bars.hi, text: `${quantity}, ${[...new Set(units)].join(", ")}` },

@@ -87,9 +87,10 @@ export class LevelLines {
    */
   draw({ chosen, series, topics, times, shownMs, pointedMs }, strips, { colours, zone, ratio }) {
     if (chosen.length === 0) return;
-    const spans = strips.map((strip, k) => [strip.timeOfHeight(this.#boxes[k].canvas.height / ratio), strip.timeOfHeight(0)]);
+    const spans = strips.map((strip) => strip.ends);
+    const isUp = strips[0].heightOf(1) > strips[0].heightOf(0);
     const pointed = this.#pointed === null ? pointedMs : strips[this.#pointed.k].timeOfHeight(this.#pointed.y);
-    const key = [series.version, chosen, spans, times, colours.text, ratio, zone].join();
+    const key = [series.version, chosen, spans, isUp, times, colours.text, ratio, zone].join();
     const columns = this.#channels.map(({ info }) => chosen.map((name) => series.column(name, info, topics)));
     const unit = columns.flat().find(Boolean)?.unit ?? null;
     this.#say(columns, { chosen, unit, atMs: pointed ?? shownMs, zone, colours });

@@ -184,6 +184,7 @@ export class Panel {
     const isPaused = view.t1 !== null;
     for (const strip of this.strips) {
       const { span, statistic } = view;
+      strip.setDirection(view.direction);
       const scene = { newestMs, spanMs: span * 1000, statistic, past, isPaused, zone, events, colours, ratio: this.#ratio };
       if (strip.draw(scene) && shownMs(view) !== null) this.#stale.trace = true;
     }
@@ -467,10 +468,10 @@ export class Panel {
     return hz > 0 || this.axis.kind === "linear" || this.axis.kind === "mel" ? this.axis.toPixel(hz) / this.#ratio : -1;
   }
 
-  /** Share of a waterfall's height that is above a place of the surface [CSS px]: 0 above the waterfalls, 0.5 between two. */
+  /** Share of a waterfall's height from its newest row to a place of the surface [CSS px]: 0 above the waterfalls, 0.5 between two. */
   timeShare(y) {
     const found = this.#stripAt(y);
-    if (found !== null) return found.y / found.strip.box.clientHeight;
+    if (found !== null) return found.strip.shareOf(found.y);
     const first = this.strips[0].box.getBoundingClientRect().top - this.surface.getBoundingClientRect().top;
     return y < first ? 0 : 0.5;
   }

@@ -189,12 +189,12 @@ export class Panels {
     };
   }
 
-  /** Dragging a waterfall down shows later rows, up earlier ones; the line spectrum has no time. */
+  /** A drag in the direction in which rows move shows later ones; the line spectrum has no time. */
   #dragTime(panel, dy, y) {
     const view = this.#given.view();
     if (dy === 0 || !panel.isWaterfall(y)) return {};
     const seconds = (dy / panel.strips[0].box.clientHeight) * view.span;
-    return movedInTime(panel.scene(view), seconds);
+    return movedInTime(panel.scene(view), view.direction === "up" ? -seconds : seconds);
   }
 
   /** The scene of the panel that had the focus last. */

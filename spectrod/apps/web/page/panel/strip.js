@@ -36,6 +36,7 @@ export class Strip {
   #caption = element("p", { class: "caption" });
   #waterfall;
   #heightPx = 1;
+  #isUp = false;
   #marks;
   #eventMarks;
 
@@ -93,6 +94,17 @@ export class Strip {
 
   setPalette(name) {
     this.#waterfall.setPalette(name);
+  }
+
+  /** Say whether rows move up, the newest at the bottom. */
+  setDirection(direction) {
+    this.#isUp = direction === "up";
+    setAttribute(this.#canvasHome, "data-up", this.#isUp);
+  }
+
+  /** A height [CSS px from the end with the newest row] from the top, or the inverse. */
+  #turned(y) {
+    return this.#isUp ? this.#heightPx / this.#ratio - y : y;
   }
 
   setLabel(text) {
@@ -171,7 +183,8 @@ export class Strip {
   lineAt(y) {
     if (this.#shown === null) return null;
     const { newestMs, msPerPx } = this.#shown;
-    return { line: Math.floor(newestMs / msPerPx) - Math.floor(y), msPerPx };
+    const row = this.#isUp ? this.#heightPx - 1 - Math.floor(y) : Math.floor(y);
+    return { line: Math.floor(newestMs / msPerPx) - row, msPerPx };
   }
 
   /** Time that a height of the waterfall stands for [CSS px from the top]; null before it is drawn. */
@@ -189,14 +202,25 @@ export class Strip {
   heightOf(tMs) {
     if (this.#shown === null) return NaN;
     const { newestMs, msPerPx } = this.#shown;
-    return (Math.floor(newestMs / msPerPx) + 1 - tMs / msPerPx) / this.#ratio;
+    return this.#turned((Math.floor(newestMs / msPerPx) + 1 - tMs / msPerPx) / this.#ratio);
   }
 
   /** The inverse of `heightOf`. */
   timeOfHeight(y) {
     if (this.#shown === null) return null;
     const { newestMs, msPerPx } = this.#shown;
-    return (Math.floor(newestMs / msPerPx) + 1 - y * this.#ratio) * msPerPx;
+    return (Math.floor(newestMs / msPerPx) + 1 - this.#turned(y) * this.#ratio) * msPerPx;
+  }
+
+  /** Share of the height that is between the end with the newest row and a height [CSS px from the top]. */
+  shareOf(y) {
+    return (this.#turned(y) * this.#ratio) / this.#heightPx;
+  }
+
+  /** Times at the ends of the waterfall, the earlier first; nulls before it is drawn. */
+  get ends() {
+    const ends = [this.timeOfHeight(0), this.timeOfHeight(this.#heightPx / this.#ratio)];
+    return this.#isUp ? ends : ends.reverse();
   }
 
   /** Show the times of cursors, and the box of a selection: see `TimeMarks`. */
@@ -213,9 +237,9 @@ export class Strip {
   placeEvents(events, toX) {
     if (this.#shown === null || this.#axis === null) return;
     const [height, width] = [this.#heightPx / this.#ratio, this.#axis.width / this.#ratio];
-    const [t0, t1] = [this.timeOfHeight(height), this.timeOfHeight(0)];
+    const [t0, t1] = this.ends;
     const { kind, f0, f1 } = this.#axis;
-    const key = [t0, t1, kind, f0, f1].join();
+    const key = [t0, t1, this.#isUp, kind, f0, f1].join();
     this.#eventMarks.place(
       { marksOf: () => this.#eventsBetween(events, t0, t1), selected: events.selected, version: events.version },
       { toY: (tMs) => this.heightOf(tMs), toX, height, width, key },
@@ -236,12 +260,12 @@ export class Strip {
   }
 
   #drawTimes({ newestMs, spanMs, zone, events, colours, ratio }) {
-    const key = [newestMs, spanMs, zone, events.version, colours.text, ratio].join();
+    const key = [newestMs, spanMs, this.#isUp, zone, events.version, colours.text, ratio].join();
     if (key === this.#drawnTimes) return;
     this.#drawnTimes = key;
     const t0Ms = newestMs - spanMs;
     const entries = this.#eventsBetween(events, t0Ms, newestMs);
-    drawTimeRuler(this.#times, { t0Ms, t1Ms: newestMs, zone, entries }, colours, ratio);
+    drawTimeRuler(this.#times, { t0Ms, t1Ms: newestMs, isUp: this.#isUp, zone, entries }, colours, ratio);
   }
 
   destroy() {

@@ -41,7 +41,7 @@ export class TimeMarks {
   }
 
   #placeBox(box, toCssPx, height) {
-    const [top, bottom] = box === null ? [NaN, NaN] : [toCssPx(box.t1), toCssPx(box.t0)];
+    const [top, bottom] = box === null ? [NaN, NaN] : [toCssPx(box.t1), toCssPx(box.t0)].sort((a, b) => a - b);
     this.#box.hidden = !(bottom > 0 && top < height && box.right > 0);
     if (this.#box.hidden) return;
     const left = Math.max(-2, box.left);

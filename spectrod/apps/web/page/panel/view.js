@@ -9,7 +9,7 @@
  * a reset, after `holdTime` [s];
  * `harmonics`: multiples of the first cursor's frequency are marked; `lines` are columns of measurements that are drawn over time, as `PRODUCT/NAME`;
  * `bands` are those that somebody named (rows/namedbands.js); `eventKind`, `eventSource`, `eventWords` filter the list of events, empty lets all through; `eventOrder` is one of `ORDERS` (link/events.js);
- * `smoothing` 3: line spectra are smoothed by a third of an octave; 0: not. `timeConstant` [s] 0 is the mean since the reset.
+ * `direction`: in which rows move in a waterfall as time goes on; `smoothing` 3: line spectra are smoothed by a third of an octave; 0: not. `timeConstant` [s] 0 is the mean since the reset.
  */
 
 import { ORDERS } from "../link/events.js";
@@ -19,6 +19,7 @@ import { BARS, FRACTIONS } from "../rows/spectrumsum.js";
 
 export const AXES = Object.freeze(["log", "linear", "mel", "octave"]);
 export const LAYOUTS = Object.freeze(["side", "over"]);
+export const DIRECTIONS = Object.freeze(["down", "up"]);
 export const STATISTICS = Object.freeze(["max", "mean"]);
 export const HOLDS = Object.freeze(["max", "min", "mean"]);
 const SELECTION_MS_MIN = 1;
@@ -47,6 +48,7 @@ export const BOUNDS = Object.freeze({
 export const DEFAULTS = Object.freeze({
   topics: Object.freeze([]),
   layout: "side",
+  direction: "down",
   axis: "log",
   f0: null,
   f1: null,
@@ -157,6 +159,7 @@ export function makeView(given = {}) {
   return Object.freeze({
     topics: texts(wanted.topics, BOUNDS.topics, BOUNDS.topicLength),
     layout: oneOf(wanted.layout, LAYOUTS, DEFAULTS.layout),
+    direction: oneOf(wanted.direction, DIRECTIONS, DEFAULTS.direction),
     axis: oneOf(wanted.axis, AXES, DEFAULTS.axis),
     f0,
     f1,
@@ -231,6 +234,7 @@ function toNumber(text) {
 const reads = {
   topic: (text, all) => ({ topics: all }),
   layout: (text) => ({ layout: text }),
+  rows: (text) => ({ direction: text }),
   axis: (text) => ({ axis: text }),
   f: (text) => ({ f0: pair(text)[0], f1: pair(text)[1] }),
   t: (text) => ({ t1: text === "live" ? null : toNumber(text) }),
@@ -292,6 +296,7 @@ export function parseFragment(fragment) {
 
 const writes = {
   layout: (view) => view.layout,
+  rows: (view) => view.direction,
   axis: (view) => view.axis,
   f: (view) => (view.f0 === null ? null : `${short(view.f0)}:${short(view.f1)}`),
   t: (view) => (view.t1 === null ? "live" : whole(view.t1)),

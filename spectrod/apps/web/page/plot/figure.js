@@ -7,6 +7,7 @@
  * @property {string} time
  * @property {string} zone
  * @property {import("./axis.js").Axis} axis as the screen shows it
+ * @property {"down" | "up" | "right"} direction of time: in which rows move, or `right`: the newest at the right, frequency upright
  * @property {number} split share of the line spectrum in the height [%]
  * @property {{lo: number, hi: number, text: string}} levels of the line spectrum, and the name of its scale
  * @property {{map: string, lo: number, hi: number, text: string}} colour of the waterfalls, and the name of their scale
@@ -21,23 +22,21 @@
  */
 
 import { makeAxis } from "./axis.js";
-import { canvasOf, shadesCanvas, waterfallPixels } from "./figureimage.js";
+import { shadesCanvas } from "./figureimage.js";
 import { layerLines } from "./figurelines.js";
+import { drawGutter, drawStrip } from "./figurestrip.js";
+import { ACCENT, BLACK, DASHES, frame, HARMONIC_DASHES, LINE_PX, TEXT, TICK_PX, wrapped } from "./figurelook.js";
 import { placeLabels } from "./ruler.js";
 import { frequencyTicks, levelTicks } from "./ticks.js";
-import { isoOfLocal, timeTicks, zoneName } from "./time.js";
 
-/** Sizes [CSS px]: texts have 8 points, titles 9. */
-const TEXT = Object.freeze({ size: 10.67 });
+/** Titles have 9 points [CSS px]. */
 const TITLE = Object.freeze({ size: 12, isBold: true });
-const LINE_PX = 14;
 const MARGIN_PX = 8;
 const LEFT_PX = 84;
 const RIGHT_PX = 64;
 const RULER_PX = 36;
 const GAP_PX = 8;
 const FOOT_PX = 6;
-const TICK_PX = 4;
 const SIGN_PX = 20;
 const BAR_PX = 12;
 /** A line spectrum and a waterfall have this height at least. */
@@ -45,39 +44,7 @@ const PLOT_PX_MIN = 40;
 /** Of lines of text of a head at most; more are counted. */
 const HEAD_LINES_MAX = 24;
 
-const BLACK = "#000000";
-const GREY = "#555555";
 const GRID = "#d9d9d9";
-const ACCENT = "#0b57a4";
-const EVENT = "#b3261e";
-/** More events than that are a texture: the newest are drawn. */
-const MARKS_MAX = 100;
-
-/**
- * Lines of words that are no wider than a figure; a word that is wider is cut into several lines, never left out.
- *
- * @param {string} text
- * @param {number} width
- * @param {(text: string) => number} measure
- */
-export function wrapped(text, width, measure) {
-  const lines = [""];
-  for (const word of text.split(/\s+/).filter(Boolean)) {
-    const joined = lines.at(-1) === "" ? word : `${lines.at(-1)} ${word}`;
-    if (measure(joined) <= width) lines[lines.length - 1] = joined;
-    else lines.push(...pieces(word, width, measure));
-  }
-  return lines.filter(Boolean);
-}
-
-function pieces(word, width, measure) {
-  const found = [""];
-  for (const sign of word) {
-    if (found.at(-1) !== "" && measure(found.at(-1) + sign) > width) found.push("");
-    found[found.length - 1] += sign;
-  }
-  return found;
-}
 
 /** Rows of a legend: entries beside each other as far as they fit, each with the place of its sign. */
 function legendRows(entries, width, measure) {
@@ -125,7 +92,8 @@ function layoutOf(figure, { width, plotsHeight }, pen) {
   const stripHeight = Math.max(PLOT_PX_MIN, Math.floor(each));
   const stripTop = top + traceHeight + RULER_PX;
   const strips = figure.strips.map((_, k) => ({ top: stripTop + k * (stripHeight + GAP_PX), height: stripHeight }));
-  const height = Math.ceil(stripTop + count * (stripHeight + GAP_PX) - GAP_PX + FOOT_PX + MARGIN_PX);
+  const foot = figure.direction === "right" && count > 0 ? RULER_PX : FOOT_PX;
+  const height = Math.ceil(stripTop + count * (stripHeight + GAP_PX) - GAP_PX + foot + MARGIN_PX);
   return { head, left: LEFT_PX, plotWidth: Math.max(PLOT_PX_MIN, Math.round(width - LEFT_PX - RIGHT_PX)), top, traceHeight, strips, height };
 }
 
@@ -153,7 +121,7 @@ export function drawFigure(pen, figure, size, y0 = 0) {
   drawHead(pen, layout.head, y0 + MARGIN_PX);
   drawSpectrum(pen, figure, axis, place);
   drawFrequencies(pen, axis, { ...place, top: place.top + place.height });
-  layout.strips.forEach(({ top, height }, k) => drawStrip(pen, figure, k, axis, { ...place, top: y0 + top, height }, size.scale));
+  layout.strips.forEach(({ top, height }, k) => drawStrip(pen, figure, k, { ...place, top: y0 + top, height }, size.scale));
   if (layout.strips.length > 0) {
     const [first, last] = [layout.strips[0], layout.strips.at(-1)];
     drawColours(pen, figure.colour, { left: left + plotWidth + GAP_PX, top: y0 + first.top, height: last.top + last.height - first.top });
@@ -170,10 +138,6 @@ function drawHead(pen, rows, top) {
       pen.text(at + indent, y, text, { ...look, fill: BLACK });
     }
   });
-}
-
-function frame(pen, { left, top, width, height }) {
-  pen.rect(left, top, width, height, { fill: "none", stroke: BLACK, width: 0.75 });
 }
 
 function drawSpectrum(pen, figure, axis, place) {
@@ -193,7 +157,7 @@ function drawSpectrum(pen, figure, axis, place) {
       pen.lines(lines, { name: `line ${layer.style.name ?? ""}`.trim(), stroke: colour, width: 0.75 * thick, dash });
     }
   });
-  drawCursors(pen, figure.cursors, axis, place, true);
+  drawCursors(pen, figure.cursors, axis, place);
   drawLevels(pen, ticks, place, text);
   frame(pen, place);
 }
@@ -201,18 +165,6 @@ function drawSpectrum(pen, figure, axis, place) {
 function drawLevels(pen, ticks, { left, top, height }, text) {
   drawGutter(pen, ticks, { left, top, height });
   pen.text(left - 52, top + height / 2, text, { ...TEXT, fill: BLACK, anchor: "middle", isUpright: true });
-}
-
-/** Ticks and labels at the left of a plot; a label that would touch the one above it, or a reserved end, is left out. */
-function drawGutter(pen, ticks, { left, top, height }, reserved = -Infinity) {
-  pen.lines(ticks.map(({ px }) => [[left - TICK_PX, top + px], [left, top + px]]), { stroke: BLACK, width: 0.75 });
-  let free = reserved;
-  for (const { px, label } of ticks) {
-    const y = Math.max(TEXT.size / 2, Math.min(height - TEXT.size / 2, px));
-    if (label === "" || y - TEXT.size / 2 < free) continue;
-    pen.text(left - TICK_PX - 3, top + y + 0.36 * TEXT.size, label, { ...TEXT, fill: BLACK, anchor: "end" });
-    free = y + TEXT.size / 2 + 2;
-  }
 }
 
 function drawFrequencies(pen, axis, { left, top, width }) {
@@ -233,91 +185,14 @@ function drawBand(pen, band, axis, { left, top, width, height }) {
   pen.lines([x0, x1].map((x) => [[left + x, top], [left + x, top + height]]), { stroke: ACCENT, width: 0.75 });
 }
 
-/** Lines over a waterfall are thin: a tone below one must not be hidden. */
-const THIN_PX = 0.5;
-const EDGE = Object.freeze({ stroke: "#ffffff", width: 1.25 });
-const DASHES = Object.freeze({ A: null, B: [4, 3] });
-const HARMONIC_DASHES = Object.freeze([1, 3]);
-
-/** Lines of cursors over a plot, with their letters above it; a white edge keeps them in sight over any colour. */
-function drawCursors(pen, cursors, axis, { left, top, width, height }, hasNames) {
+/** Lines of cursors over the line spectrum, with their letters above it. */
+function drawCursors(pen, cursors, axis, { left, top, width, height }) {
   for (const { name, hz } of cursors) {
     const x = axis.toPixel(hz);
     if (!(x >= 0 && x <= width)) continue;
-    const line = [[[left + x, top], [left + x, top + height]]];
-    if (!hasNames) pen.lines(line, EDGE);
-    pen.lines(line, { name: `cursor ${name}`, stroke: ACCENT, width: hasNames ? 1 : THIN_PX, dash: Object.hasOwn(DASHES, name) ? DASHES[name] : HARMONIC_DASHES });
-    if (hasNames) pen.text(left + x, top - 2, name, { ...TEXT, fill: ACCENT, anchor: "middle", isBold: true });
+    pen.lines([[[left + x, top], [left + x, top + height]]], { name: `cursor ${name}`, stroke: ACCENT, width: 1, dash: Object.hasOwn(DASHES, name) ? DASHES[name] : HARMONIC_DASHES });
+    pen.text(left + x, top - 2, name, { ...TEXT, fill: ACCENT, anchor: "middle", isBold: true });
   }
-}
-
-function drawStrip(pen, figure, k, axis, place, scale) {
-  const strip = figure.strips[k];
-  const { left, top, width, height } = place;
-  drawWaterfall(pen, strip, figure.colour, axis, place, scale);
-  const toY = (tMs) => top + ((strip.newestMs - tMs) / strip.spanMs) * height;
-  pen.clip(left, top, width, height, () => {
-    drawBand(pen, figure.band, axis, place);
-    for (const mark of strip.entries.slice(0, MARKS_MAX)) drawMark(pen, mark, axis, place, toY);
-    drawBox(pen, strip.box, axis, place, toY);
-  });
-  drawCursors(pen, figure.cursors, axis, place, false);
-  drawTimes(pen, strip.times, place, toY);
-  drawTimeScale(pen, strip, figure.zone, place, toY);
-  if (strip.title !== "") drawCaption(pen, strip.title, place);
-  frame(pen, place);
-}
-
-/** The picture of a waterfall, from pixel to pixel of a figure of this resolution: between two it would be blurred. */
-function drawWaterfall(pen, strip, colour, { kind, f0, f1 }, { left, top, width, height }, scale) {
-  const [x0, y0, x1, y1] = [left, top, left + width, top + height].map((at) => Math.round(at * scale));
-  const [widthPx, heightPx] = [x1 - x0, y1 - y0];
-  const pixels = waterfallPixels(strip, makeAxis({ kind, f0, f1, width: widthPx }), heightPx, colour);
-  pen.image(x0 / scale, y0 / scale, widthPx / scale, heightPx / scale, canvasOf(pixels, widthPx, heightPx));
-}
-
-/** An event at its time and band: a line, or a box of one that has a length. */
-function drawMark(pen, { t0, t1, f0, f1 }, axis, { left, width }, toY) {
-  const [x0, x1] = f0 === null ? [-2, width + 2] : [f0, f1].map((hz) => (Number.isFinite(axis.toPixel(hz)) ? axis.toPixel(hz) : -2));
-  const [top, bottom] = [toY(t1), toY(t0)];
-  if (bottom - top < 1) pen.lines([[[left + x0, bottom], [left + x1, bottom]]], { name: "event", stroke: EVENT, width: THIN_PX });
-  else pen.rect(left + x0, top, x1 - x0, bottom - top, { fill: EVENT, opacity: 0.1, stroke: EVENT, width: THIN_PX });
-}
-
-function drawBox(pen, box, axis, { left }, toY) {
-  if (box === null) return;
-  const [x0, x1] = [box.f0, box.f1].map((hz) => left + (Number.isFinite(axis.toPixel(hz)) ? axis.toPixel(hz) : -2));
-  const sides = [x0, toY(box.t1), x1 - x0, toY(box.t0) - toY(box.t1)];
-  pen.rect(...sides, { fill: "none", stroke: "#ffffff", width: 3 });
-  pen.rect(...sides, { fill: "none", stroke: ACCENT, width: 1.5 });
-}
-
-/** Lines of the cursors' times, with their letters at the right. */
-function drawTimes(pen, times, { left, top, width, height }, toY) {
-  for (const { name, tMs } of times) {
-    const y = toY(tMs);
-    if (!(y >= top && y <= top + height)) continue;
-    const line = [[[left, y], [left + width, y]]];
-    pen.lines(line, EDGE);
-    pen.lines(line, { stroke: ACCENT, width: THIN_PX, dash: DASHES[name] });
-    pen.text(left + width + 1, y - 2, name, { ...TEXT, size: 9, fill: ACCENT, isBold: true });
-  }
-}
-
-function drawTimeScale(pen, { newestMs, spanMs, entries }, zone, { left, top, height }, toY) {
-  const hasDate = spanMs < 3 * 86_400_000;
-  if (hasDate) pen.text(left - TICK_PX - 3, top + 9, isoOfLocal(newestMs, zone).slice(0, 10), { ...TEXT, size: 9.5, fill: GREY, anchor: "end" });
-  drawGutter(pen, timeTicks(newestMs - spanMs, newestMs, height, zone), { left, top, height }, hasDate ? 12 : -Infinity);
-  pen.text(left - 66, top + height / 2, `Time, ${zoneName(newestMs, zone)}`, { ...TEXT, fill: BLACK, anchor: "middle", isUpright: true });
-  for (const y of entries.slice(0, MARKS_MAX).map(({ t0 }) => toY(t0))) {
-    if (y <= top + height) pen.lines([[[left, y], [left - 6, y - 3.5], [left - 6, y + 3.5], [left, y]]], { name: "event", fill: EVENT });
-  }
-}
-
-function drawCaption(pen, text, { left, top, width }) {
-  const [first = ""] = wrapped(text, width - 12, (part) => pen.measure(part, TEXT));
-  pen.rect(left + 3, top + 3, pen.measure(first, TEXT) + 6, LINE_PX, { fill: "#ffffff", opacity: 0.85 });
-  pen.text(left + 6, top + 3 + 0.78 * LINE_PX, first, { ...TEXT, fill: BLACK });
 }
 
 /** The scale of the waterfalls' colours. */

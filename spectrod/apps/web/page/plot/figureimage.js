@@ -29,6 +29,26 @@ export function waterfallPixels({ rows, newestMs, spanMs }, axis, height, { map,
   return pixels;
 }
 
+/**
+ * Pixels of a waterfall in another direction.
+ *
+ * @param {Uint32Array} pixels of `waterfallPixels`
+ * @param {{across: number, along: number}} size pixels of the frequency axis, and lines
+ * @param {"down" | "up" | "right"} direction see `Figure`
+ * @returns {Uint32Array} lines of `across` pixels, or `right`: `across` lines of `along` pixels, the highest frequency first
+ */
+export function turnedPixels(pixels, { across, along }, direction) {
+  if (direction === "down") return pixels;
+  const turned = new Uint32Array(pixels.length);
+  for (let line = 0; line < along; line += 1) {
+    const begin = line * across;
+    const last = along - 1 - line;
+    if (direction === "up") turned.set(pixels.subarray(begin, begin + across), last * across);
+    else for (let px = 0; px < across; px += 1) turned[(across - 1 - px) * along + last] = pixels[begin + px];
+  }
+  return turned;
+}
+
 /** A canvas with pixels of ImageData. */
 export function canvasOf(pixels, width, height) {
   const canvas = document.createElement("canvas");

@@ -107,24 +107,27 @@ export function drawLevelRuler(canvas, levels, colours, ratio) {
 }
 
 /**
- * Time scale, the newest at the top, with its date, and with the zone at the foot; a mark for each event.
+ * Time scale: the newest at the top, or at the bottom where rows move up, with its date, and the zone at the other end; a
+ * mark for each event.
  *
- * @param {{t0Ms: number, t1Ms: number, zone: string, entries: Array<{t0: number}>}} times
+ * @param {{t0Ms: number, t1Ms: number, isUp: boolean, zone: string, entries: Array<{t0: number}>}} times
  */
-export function drawTimeRuler(canvas, { t0Ms, t1Ms, zone, entries }, colours, ratio) {
+export function drawTimeRuler(canvas, { t0Ms, t1Ms, isUp, zone, entries }, colours, ratio) {
   const context = begin(canvas, colours, ratio);
-  const ticks = timeTicks(t0Ms, t1Ms, canvas.height, zone);
+  const toY = (px) => (isUp ? canvas.height - px : px);
+  const ticks = timeTicks(t0Ms, t1Ms, canvas.height, zone).map((tick) => ({ ...tick, px: toY(tick.px) })).sort((a, b) => a.px - b.px);
   const line = (FONT_PX + GAP_PX) * ratio;
   // Where labels are dates, or there is hardly any room, the date of the newest row is none of the scale's.
   const hasDate = t1Ms - t0Ms < DATED_MS && canvas.height >= DATED_PX * ratio;
   const hasZone = canvas.height >= DATED_PX * ratio;
   context.fillStyle = colours.muted;
-  if (hasDate) drawEnd(context, canvas, isoOfLocal(t1Ms, zone).slice(0, 10), line / 2, ratio);
-  if (hasZone) drawEnd(context, canvas, zoneName(t1Ms, zone), canvas.height - line / 2, ratio);
+  if (hasDate) drawEnd(context, canvas, isoOfLocal(t1Ms, zone).slice(0, 10), toY(line / 2), ratio);
+  if (hasZone) drawEnd(context, canvas, zoneName(t1Ms, zone), toY(canvas.height - line / 2), ratio);
   context.fillStyle = colours.text;
-  drawGutter(context, canvas, ticks, ratio, { top: hasDate ? line : -Infinity, bottom: hasZone ? canvas.height - line : Infinity });
+  const [hasTop, hasBottom] = isUp ? [hasZone, hasDate] : [hasDate, hasZone];
+  drawGutter(context, canvas, ticks, ratio, { top: hasTop ? line : -Infinity, bottom: hasBottom ? canvas.height - line : Infinity });
   context.fillStyle = colours.mark;
-  const heights = entries.map(({ t0 }) => Math.round(((t1Ms - t0) / (t1Ms - t0Ms)) * canvas.height * 2) / 2);
+  const heights = entries.map(({ t0 }) => Math.round(toY(((t1Ms - t0) / (t1Ms - t0Ms)) * canvas.height) * 2) / 2);
   for (const y of new Set(heights)) drawMark(context, canvas, y, ratio);
 }
 

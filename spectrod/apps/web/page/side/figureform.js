@@ -11,9 +11,10 @@ const FIELDS = Object.freeze([
 /** What fits on a page of A4 and of US Letter: one figure, or two of several. */
 const printedSize = (count) => ({ widthMm: 180, plotsMm: count > 1 ? 80 : 150, dpi: 300 });
 
-/** Fields for the size of a figure, and whether all panels are in it. */
+/** Fields for the size of a figure, whether all panels are in it, and where its time goes. */
 export class FigureForm {
   #inputs;
+  #direction = element("select", {}, element("option", { value: "" }, "as on the page"), element("option", { value: "right" }, "to the right"));
   #panels = element("select", {}, element("option", { value: "all" }, "all"), element("option", { value: "active" }, "that of the keys"));
 
   /**
@@ -28,7 +29,7 @@ export class FigureForm {
       input.addEventListener("change", () => input.validity.valid && change(this.size));
       return { name, label, input };
     });
-    form.append(element("label", {}, "Panels in a figure", this.#panels), ...this.#inputs.map(({ label, input }) => element("label", {}, label, input)));
+    form.append(element("label", {}, "Panels in a figure", this.#panels), element("label", {}, "Time in a figure", this.#direction), ...this.#inputs.map(({ label, input }) => element("label", {}, label, input)));
     form.addEventListener("submit", (event) => event.preventDefault());
   }
 
@@ -43,6 +44,11 @@ export class FigureForm {
       if (!input.validity.valid) throw new Error(`${label}: ${input.value || "empty"}: must be a whole number, ${min} to ${max}`);
     }
     return Object.fromEntries(this.#inputs.map(({ name, input }) => [name, input.valueAsNumber]));
+  }
+
+  /** A view as figures show it. */
+  viewOf(view) {
+    return { ...view, direction: this.#direction.value || view.direction };
   }
 
   get hasActiveOnly() {

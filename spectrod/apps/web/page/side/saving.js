@@ -28,7 +28,7 @@ export async function saveShown(kinds, panels, { view, zone, form }) {
   const moments = panels.moments(view, form.hasActiveOnly);
   if (hasCsv && moments.every(({ moment }) => moment.row === null)) throw new Error("Spectrum (CSV): there is no data at this time");
   const size = pictures.length > 0 ? form.size : null;
-  const figures = size === null ? [] : panels.figures(view, paperColours(), form.hasActiveOnly);
+  const figures = size === null ? [] : panels.figures(form.viewOf(view), paperColours(), form.hasActiveOnly);
   if (size !== null && figures.length === 0) throw new Error("Picture: no channel is shown");
   if (hasCsv) saveCsv(moments, zone);
   const title = titleOf(moments, view, zone);

@@ -68,7 +68,7 @@ export class TimeBar {
     if (tMs === null || document.activeElement === this.#field) return;
     const text = isoOfLocal(tMs, zone).slice(0, 19);
     if (this.#field.value !== text) this.#field.value = text;
-    this.#field.title = `time at the top of the waterfall, ${zoneName(tMs, zone)}; type one to go there`;
+    this.#field.title = `time of the newest row in the waterfalls, ${zoneName(tMs, zone)}; type one to go there`;
   }
 }
 
