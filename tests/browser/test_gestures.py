@@ -157,14 +157,17 @@ def test_a_tap_sets_a_cursor_a_long_press_another_and_a_double_tap_shows_all(tab
     assert numbers(tab, "c") == before
 
 
-def test_a_finger_drags_the_waterfall_into_the_past_and_back(tab, daemon):
-    """Up shows what is older, by the time that the way is long; down beyond the newest is live."""
-    tab.open(f"v=1&topic={MIC}&axis=linear&span=20")
+@pytest.mark.parametrize("direction", ["down", "up"])
+def test_a_finger_drags_the_waterfall_into_the_past_and_back(tab, daemon, direction):
+    """Against the rows shows what is older, by the time of the way; with them, what is live."""
+    tab.open(f"v=1&topic={MIC}&axis=linear&span=20&rows={direction}")
     wait_for_rows(tab, 10)
     fingers = Fingers(tab)
     strip = tab.page.locator(".waterfall").bounding_box()
-    x, y = 300, strip["y"] - fingers.box["y"] + strip["height"] * 0.8
-    way = strip["height"] / 2
+    top, height = strip["y"] - fingers.box["y"], strip["height"]
+    x, y, way = 300, top + height * 0.8, height / 2
+    if direction == "up":
+        y, way = top + height * 0.2, -way
     began_ms = daemon.middle_ms(daemon.n_rows)
     fingers.send("Start", (x, y))
     for step in range(1, 11):
@@ -178,12 +181,12 @@ def test_a_finger_drags_the_waterfall_into_the_past_and_back(tab, daemon):
     assert began_ms - 12_500 <= t_ms <= daemon.middle_ms(daemon.n_rows) - 9_500
     tab.page.locator(".banner", has_text="the past").wait_for()
     assert numbers(tab, "f") == numbers(tab, "c") == []
-    y, height = y - way, fingers.box["height"]
+    y, end = y - way, fingers.box["height"] - 2 if direction == "down" else top + 2
     shown = [t_ms]
     while shown:  # on a busy machine live rows get farther away than one drag reaches
         fingers.send("Start", (x, y), after_s=1.0)
         for step in range(1, 11):
-            fingers.send("Move", (x, y + (height - y - 2) * step / 10))
+            fingers.send("Move", (x, y + (end - y) * step / 10))
         fingers.send("End")
         tab.page.wait_for_function(
             f"t => !(({NUMBERS})('t')[0] <= t)",  # undefined is not either
