@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { JoinedRows, refilled, seamOf } from "../../spectrod/apps/web/page/rows/past.js";
+import { alikeOf, JoinedRows, refilled, seamOf } from "../../spectrod/apps/web/page/rows/past.js";
 import { nearestIndex } from "../../spectrod/apps/web/page/rows/rowat.js";
 import { RowRing } from "../../spectrod/apps/web/page/rows/rows.js";
 import { description, row } from "./descriptions.js";
@@ -75,7 +75,7 @@ const columns = (fromMs, toMs, slices = bins(0, 1)) => {
 test("the past takes the place of live rows that came at another zoom, with their gaps", () => {
   const ring = zoomedOut();
   assert.deepEqual([ring.alike, seamOf(ring, ring.alike)], [3, 10_100]);
-  const { past: found, since, seamMs } = refilled(ring, columns(9000, 10_200), 10_100);
+  const { past: found, since, seamMs } = refilled(ring, columns(9000, 10_200), { untilMs: 10_100, alike: ring.alike });
   assert.deepEqual([since, seamMs], [10, 10_100]);
   const joined = new JoinedRows(ring, found, since);
   assert.equal(joined.length, 3 + 110);
@@ -92,7 +92,7 @@ test("live rows of another zoom stay until the past has the values of this one, 
   const ring = zoomedOut();
   const kept = { since: 0, seamMs: 10_000 };
   const check = (given) => {
-    const { past: found, ...others } = refilled(ring, given, 10_100);
+    const { past: found, ...others } = refilled(ring, given, { untilMs: 10_100, alike: ring.alike });
     assert.deepEqual(others, kept);
     assert.ok(found.every(({ tMs }) => tMs < 10_000));
   };
@@ -100,7 +100,7 @@ test("live rows of another zoom stay until the past has the values of this one, 
   check(columns(9000, 10_200, bins(5, 1)));
   check(columns(9000, 10_050));
   check([...columns(10_060, 10_200), ...columns(9000, 10_010)]);
-  const back = refilled(ring, columns(9000, 10_050), 10_050); // of a view that ends before newer rows of the other zoom
+  const back = refilled(ring, columns(9000, 10_050), { untilMs: 10_050, alike: ring.alike }); // of a view that ends before newer rows of the other zoom
   assert.deepEqual([back.since, back.past.length], [10, 105]);
 });
 
@@ -108,9 +108,26 @@ test("rows are all alike where nothing has changed but the analysis, or the time
   for (const other of [{ ...ZOOMED, epoch: "other" }, { ...ZOOMED, bin_hz: 5 }, { ...WHOLE, row_s: 0.01 }]) {
     const ring = zoomedOut(Object.freeze(other));
     assert.equal(ring.alike, 13);
-    assert.equal(refilled(ring, columns(9000, 10_200), 10_100).since, 0);
+    assert.equal(refilled(ring, columns(9000, 10_200), { untilMs: 10_100, alike: ring.alike }).since, 0);
   }
   const mean = zoomedOut(Object.freeze({ ...WHOLE, statistic: "mean" }));
   assert.equal(mean.alike, 3);
-  assert.equal(refilled(null, [], 0).seamMs, Infinity);
+  assert.equal(refilled(null, [], { untilMs: 0, alike: 0 }).seamMs, Infinity);
+});
+
+test("while no rows come the past has the values of another zoom for all live rows, and stays behind them at the same", () => {
+  const ring = live(20);
+  const alike = alikeOf(ring, true);
+  assert.deepEqual([alike, alikeOf(ring, false), alikeOf(null, true)], [0, 20, 0]);
+  const refill = (rows) => refilled(ring, rows, { untilMs: 10_200, alike });
+  const other = refill(columns(9000, 10_200, bins(5, 1)));
+  assert.deepEqual([other.since, other.seamMs, other.past.length], [20, 10_200, 120]);
+  assert.equal(new JoinedRows(ring, other.past, other.since).length, 120);
+  const half = refill(columns(9000, 10_100, bins(5, 1)));
+  assert.deepEqual([half.since, half.past.length], [0, 100]);
+  const same = refill(columns(9000, 10_200, about.slices));
+  assert.deepEqual([same.since, same.seamMs, same.past.length], [0, 10_000, 100]);
+  assert.deepEqual(refill([]), { past: [], since: 0, seamMs: 10_000 });
+  ring.setDescription({ ...about, epoch: "other" });
+  assert.equal(alikeOf(ring, true), 20);
 });

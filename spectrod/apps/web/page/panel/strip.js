@@ -5,7 +5,7 @@ import { concerns } from "../link/events.js";
 import { element, setAttribute, setText } from "../side/dom.js";
 import { PIXELS_MAX, pixelsWanted } from "../link/demand.js";
 import { columnFor } from "../rows/history.js";
-import { JoinedRows, refilled, seamOf } from "../rows/past.js";
+import { alikeOf, JoinedRows, refilled, seamOf } from "../rows/past.js";
 import { byPeriods } from "../rows/periods.js";
 import { MARKS } from "../plot/palette.js";
 import { chooseRenderer } from "../plot/renderer.js";
@@ -138,9 +138,9 @@ export class Strip {
 
   /** Put the past behind the live rows where the waterfall shows more than those; return whether it changed. */
   #join({ newestMs, spanMs, statistic, past }) {
-    const { ring, info } = this.channel;
+    const { ring, info, isSilent } = this.channel;
     // Rows that came at another zoom have other values: the past may have those of this one.
-    const alike = ring?.alike ?? 0;
+    const alike = alikeOf(ring, isSilent);
     const seamMs = seamOf(ring, alike);
     const isRefilled = alike < (ring?.length ?? 0);
     const stepMs = columnFor(spanMs / this.#heightPx) * STEP_COLUMNS;
@@ -155,7 +155,7 @@ export class Strip {
     const msPerPx = spanMs / this.#heightPx;
     const rows = about === null ? [] : past.rows(this, about, { t0, t1, msPerPx }).rows;
     if (about === null) past?.forget(this);
-    const joined = refilled(ring, rows, t1);
+    const joined = refilled(ring, rows, { untilMs: t1, alike });
     this.#rows = new JoinedRows(ring, byPeriods(joined.past, statistic, joined.seamMs), joined.since);
     this.#waterfall.rebuild(this.#rows);
     return true;

@@ -68,15 +68,27 @@ export function seamOf(live, count = live?.length ?? 0) {
 }
 
 /**
+ * How many of the newest live rows have values of the bins that are shown. While no rows come, none may have: a stream says
+ * its bins with its rows.
+ *
+ * @param {import("./rows.js").RowRing | null} live
+ * @param {boolean} isSilent whether rows are late
+ */
+export function alikeOf(live, isSilent) {
+  if (live === null) return 0;
+  return isSilent && !live.isMixed ? 0 : live.alike;
+}
+
+/**
  * Join live rows and the past, which takes the place of live rows that came at another zoom, where it knows their time.
  *
  * @param {import("./rows.js").RowRing | null} live
  * @param {Array<object>} past rows with their descriptions, the newest first
- * @param {number} untilMs end of the time that was asked for: newer rows are not shown
+ * @param {{untilMs: number, alike: number}} given `untilMs`: end of the time that was asked for: newer rows are not shown;
+ *   `alike`: see `alikeOf`
  * @returns {{past: Array<object>, since: number, seamMs: number}} for `JoinedRows`; gaps and losses of live rows stay
  */
-export function refilled(live, past, untilMs) {
-  const alike = live?.alike ?? 0;
+export function refilled(live, past, { untilMs, alike }) {
   const [fromMs, toMs] = [seamOf(live), seamOf(live, alike)];
   const asTheyCame = { past: past.filter(({ tMs }) => tMs < fromMs), since: 0, seamMs: fromMs };
   if (live === null || alike === live.length) return asTheyCame;
@@ -84,7 +96,10 @@ export function refilled(live, past, untilMs) {
   const shownMs = oldest === undefined ? Infinity : Math.max(fromMs, oldest.tMs - lengthMs(oldest) / 2);
   const others = Array.from({ length: live.length - alike }, (_, n) => alike + n).filter((i) => live.timeAt(i) >= shownMs && live.timeAt(i) < untilMs);
   const sum = (rows) => rows.reduce((total, row) => total + lengthMs(row), 0);
-  const same = past.filter((row) => row.tMs >= shownMs && row.tMs < toMs && hasSameValues(row.description, live.description));
+  const known = past.filter((row) => row.tMs >= shownMs && row.tMs < toMs);
+  const wanted = alike > 0 || known.length === 0 ? live.description : known[0].description;
+  if (alike === 0 && hasSameValues(wanted, live.description)) return asTheyCame;
+  const same = known.filter((row) => hasSameValues(row.description, wanted));
   if (others.length === 0 || sum(same) < COVERED * sum(others.map((i) => live.at(i)))) return asTheyCame;
   return { past: withMarks(past, others.map((i) => live.at(i))), since: live.total - alike, seamMs: toMs };
 }

@@ -100,8 +100,12 @@ export class RowRing {
    * them, while there are some of another analysis: the past is not known on their axis.
    */
   get alike() {
-    const isMixed = this.#total - this.#length < this.#mixedUntil;
-    return isMixed ? this.#length : Math.min(this.#length, this.#total - this.#alikeSince);
+    return this.isMixed ? this.#length : Math.min(this.#length, this.#total - this.#alikeSince);
+  }
+
+  /** Whether there are rows of another analysis than that of the newest. */
+  get isMixed() {
+    return this.#total - this.#length < this.#mixedUntil;
   }
 
   /** Forget all rows. */
