@@ -8,7 +8,7 @@ import urllib.parse
 import pytest
 from made_up_daemon import MadeUpDaemon, tone
 from programs import running_web
-from tabs import MIC, Tab, wait_for_rows, wait_until
+from tabs import MIC, READ_LINE, Tab, wait_for_rows, wait_until
 
 pytestmark = [pytest.mark.extended, pytest.mark.timeout(300)]
 
@@ -218,3 +218,24 @@ def test_the_wheel_zooms_time_about_the_pointer(tab, daemon, direction):
     line_ms = 1000 * float(view["span"]) / strip["height"]
     assert after == pytest.approx(before, abs=line_ms, rel=0)
     assert float(view["span"]) == pytest.approx(40 * 1.0025**-200, rel=1e-3)
+
+
+def test_a_zoom_after_the_last_row_has_its_bins(tab, daemon):
+    """Where no rows come any more the waterfall has a zoom's values, from the server's memory."""
+    daemon.live = lambda: tone(-20.0)
+    tab.open(f"v=1&topic={MIC}&axis=linear&span=5&peaks=0")
+    wait_until(tab.page, lambda: daemon.n_rows >= HEARD)
+    wait_for_rows(tab, 60)
+    daemon.live = None
+    tab.page.locator(".banner", has_text="no data").wait_for()
+    tab.page.evaluate("() => { location.hash += '&f=900:1100'; }")
+    # A bin is a twentieth of the width; a pixel of all frequencies is wider than two.
+    tab.page.wait_for_function(
+        f"""() => {{
+          const data = ({READ_LINE})(60);
+          const light = Array.from({{ length: data.length / 4 }}, (_, x) => data[4 * x + 1]);
+          const best = Math.max(...light);
+          const count = light.filter((one) => one === best).length;
+          return count > light.length / 25 && count < light.length / 15;
+        }}"""
+    )
