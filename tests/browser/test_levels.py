@@ -262,6 +262,10 @@ def test_panels_of_one_unit_share_a_range_until_they_are_parted(open_context, ad
     # The unit and the reference of each come with its first rows.
     for panel, unit in enumerate(("dBFS", "dBFS", "dB SPL")):
         tab.page.locator(".panel").nth(panel).locator(".unit", has_text=unit).wait_for()
+    # Until their rows have been looked at, panels have a range up to 0 dB.
+    tab.page.wait_for_function(
+        "() => Number(document.querySelector('[data-end=hi]').ariaValueNow) < 0"
+    )
     end(tab, "hi").focus()
     tab.page.keyboard.press("ArrowUp")
     wait_for_address(tab, r"range=-[\d.]+:-[\d.]+:dBFS 0 dBFS = full-scale sine$")
