@@ -7,10 +7,10 @@ from typing import Final
 
 _IMPORT: Final = re.compile(r'^import \{([^{}"]*)\} from "(\.[^"]*)";\n', re.MULTILINE)
 _EXPORT: Final = re.compile(r"^export (?:async )?(?:const|function|class) (\w+)", re.MULTILINE)
-_COMMENT: Final = re.compile(
-    r"(`[^`]*`)|^[ \t]*(?:/\*\*.*?\*/|//[^\n]*)\n", re.MULTILINE | re.DOTALL
+_UNSENT: Final = re.compile(
+    r"(`[^`]*`)|^[ \t]*(?:/\*\*.*?\*/|//[^\n]*)\n|^[ \t]+", re.MULTILINE | re.DOTALL
 )
-"""A comment that has its lines for itself; or a text, in which there are none."""
+"""A comment that has its lines for itself, or an indentation; or a text, which has none of them."""
 _OTHERWISE: Final = re.compile(r"^(?:import|export)\b.*|\bimport(?:\(|\.meta).*", re.MULTILINE)
 
 
@@ -18,7 +18,8 @@ def bundle(modules: Mapping[str, str], first: str) -> str:
     """Return one module that does what a module and all that it imports do, in the same order.
 
     Each module is a function of its own, called once, so that no two names meet. It follows those
-    that it imports, its path in a comment before it; comments of its own lines are left out.
+    that it imports, its path in a comment before it; comments of its own lines and indentations are
+    left out.
 
     Parameters
     ----------
@@ -51,7 +52,7 @@ def _add(
         raise ValueError(
             f"{path}: no such module, imported by {above[-1] if above else 'the page'}"
         )
-    text = _COMMENT.sub(lambda found: found[1] or "", modules[path])
+    text = _UNSENT.sub(lambda found: found[1] or "", modules[path])
     for _, there in _IMPORT.findall(text):
         _add(modules, _resolved(path, there), order, (*above, path))
     order[path] = _wrapped(path, text)

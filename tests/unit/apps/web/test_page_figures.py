@@ -81,6 +81,7 @@ def figure_of(values, *, kind="linear", f0=100.0, f1=900.0, **fields):
         "time": "2026-11-27 15:00:00.0 to 15:00:02.0 UTC",
         "zone": "UTC",
         "axis": {"kind": kind, "f0": f0, "f1": f1},
+        "direction": "down",
         "split": 40,
         "levels": {"lo": LO, "hi": HI, "text": "Level, dBFS"},
         "colour": {"map": "viridis", "lo": LO, "hi": HI, "text": "Level, dBFS"},
@@ -169,14 +170,20 @@ def test_bands_are_bars_from_edge_to_edge():
         assert float(area.get("y")) + float(area.get("height")) == pytest.approx(top + height)
 
 
-def test_the_waterfall_has_the_colours_of_its_rows():
+@pytest.mark.parametrize("direction", ["down", "up", "right"])
+def test_the_waterfall_has_the_colours_of_its_rows(direction):
     """Each pixel of a figure's waterfall has the shade of the level of its row and bin."""
     rows, codes = rows_of(6)
-    root, _ = drawn(figure_of(codes[0].tolist()), rows)
+    root, _ = drawn(figure_of(codes[0].tolist(), direction=direction), rows)
     image = root.findall(f".//{SVG}image")[0]
     width, height = (round(float(image.get(name)) * SCALE) for name in ("width", "height"))
     content = base64.b64decode(image.get(HREF).partition("base64,")[2])
     pixels = np.frombuffer(content, np.uint8).reshape(height, width, 4)[..., :3].astype(int)
+    if direction == "up":
+        pixels = pixels[::-1]
+    if direction == "right":
+        pixels = pixels[::-1, ::-1].transpose(1, 0, 2)
+    height, width = pixels.shape[:2]
     shades = colormap("viridis", 256).astype(int)
     random = np.random.default_rng(8)
     for k in range(N_ROWS):
@@ -224,38 +231,59 @@ def test_a_long_legend_and_title_are_whole():
     assert height > drawn(figure_of([30000] * N_BINS))[1]
 
 
-def test_events_are_at_their_times_and_bands():
+@pytest.mark.parametrize(
+    ("direction", "expected_box", "axis", "line_at"),
+    [
+        ("down", (1 / 4, 1 / 2, 1 / 4, 1 / 4), 1, 1 / 4),
+        ("up", (1 / 4, 1 / 4, 1 / 4, 1 / 4), 1, 3 / 4),
+        ("right", (1 / 4, 1 / 2, 1 / 4, 1 / 4), 0, 3 / 4),
+    ],
+)
+def test_events_are_at_their_times_and_bands(direction, expected_box, axis, line_at):
     """An event with a length and a band is a box of both, one without a line; texts come last."""
     rows, codes = rows_of(9)
-    about = figure_of(codes[0].tolist(), events=["Event 15:00:01.0, mic, gap: lost"])
+    texts_of_events = ["Event 15:00:01.0, mic, gap: lost"]
+    about = figure_of(codes[0].tolist(), direction=direction, events=texts_of_events)
     end = about["strips"][0]["newestMs"]
-    box = {"t0": end - 1500, "t1": end - 500, "f0": 300, "f1": 500}
-    line = {"t0": end - 1000, "t1": end - 1000, "f0": None, "f1": None}
+    box = {"t0": end - 1500, "t1": end - 1000, "f0": 300, "f1": 500}
+    line = {"t0": end - 500, "t1": end - 500, "f0": None, "f1": None}
     about["strips"][0] |= {"entries": [box, line]}
     root, _ = drawn(about, rows)
     image = root.find(f".//{SVG}image")
     left, top, width, height = (float(image.get(k)) for k in ("x", "y", "width", "height"))
     (drawn_box,) = [one for one in root.iter(f"{SVG}rect") if one.get("stroke") == "#b3261e"]
     found = [float(drawn_box.get(k)) for k in ("x", "y", "width", "height")]
-    expected = [left + width / 4, top + height / 4, width / 4, height / 2]
+    x, y, wide, high = expected_box
+    expected = [left + x * width, top + y * height, wide * width, high * height]
     assert found == pytest.approx(expected, abs=0.6)  # the picture is on whole pixels of the figure
     marks = [one for one in root.iter(f"{SVG}path") if one.get("class") == "event"]
     (across,) = [one for one in marks if one.get("stroke") is not None]
-    assert parts_of(across)[0][:, 1] == pytest.approx(top + height / 2, abs=0.6)
+    at = (left + line_at * width, top + line_at * height)[axis]
+    assert parts_of(across)[0][:, axis] == pytest.approx(at, abs=0.6)
     assert len(marks) == 3
+    tips = [parts_of(one)[0][0] for one in marks if one.get("stroke") is None]
+    assert tips[1][axis] == pytest.approx(at, abs=0.6)
+    edge = left if axis == 1 else top + height
+    assert [tip[1 - axis] for tip in tips] == pytest.approx([edge, edge], abs=0.6)
     texts = [one.text for one in root.iter(f"{SVG}text")]
     assert texts.index("Event 15:00:01.0, mic, gap: lost") == texts.index("live") + 1
 
 
-def test_scales_name_their_units():
+@pytest.mark.parametrize("direction", ["down", "up", "right"])
+def test_scales_name_their_units(direction):
     """Axes, colours and time have names with units, and cursors their letters and lines."""
     rows, codes = rows_of(7)
-    about = figure_of(codes[0].tolist(), cursors=[{"name": "A", "hz": 500.0}], band=[200, 300])
+    cursors = [{"name": "A", "hz": 500.0}]
+    about = figure_of(codes[0].tolist(), direction=direction, cursors=cursors, band=[200, 300])
     about["strips"][0] |= {"times": [{"name": "A", "tMs": 1e12 - 1000}]}
     root, _ = drawn(about, rows)
     texts = [one.text for one in root.iter(f"{SVG}text")]
-    for name in ("Frequency, Hz", "Level, dBFS", "Time, UTC", "2001-09-09", "A"):
-        assert name in texts
+    assert {"Frequency, Hz", "Level, dBFS", "A"} < set(texts)
+    if direction == "right":
+        assert "Time, UTC, 2001-09-09" in texts
+        assert texts.count("Frequency, Hz") == 2
+    else:
+        assert {"Time, UTC", "2001-09-09"} < set(texts)
     assert texts.count("Level, dBFS") == 2
     left, _, width, _ = plot_of(root)
     cursor = next(one for one in root.iter(f"{SVG}path") if one.get("class") == "cursor A")

@@ -178,7 +178,7 @@ function drawFrequenciesUpright(pen, axis, { left, top, height }) {
 function drawEventSigns(pen, { entries, newestMs, spanMs }, { left, top, height }, { moment }, isRight) {
   for (const { t0 } of entries.slice(0, MARKS_MAX)) {
     if (t0 < newestMs - spanMs) continue;
-    const [[x, y]] = [moment(t0)];
+    const [[x, y]] = moment(t0);
     const bottom = top + height;
     const sign = isRight ? [[x, bottom], [x - 3.5, bottom + 6], [x + 3.5, bottom + 6], [x, bottom]] : [[left, y], [left - 6, y - 3.5], [left - 6, y + 3.5], [left, y]];
     pen.lines([sign], { name: "event", fill: EVENT });
