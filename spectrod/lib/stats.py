@@ -66,7 +66,7 @@ class Stats:
     rows: int = 0
     """Rows computed, of all products: frames, or averages over them."""
     messages: int = 0
-    """Spectrum messages handed to ZeroMQ."""
+    """Messages with values, sent to subscribers or only kept for replay."""
     overflows: int = 0
     """Blocks that arrived with the sound system's overflow flag."""
     overruns: int = 0
@@ -118,7 +118,7 @@ class Stats:
     last_sample_utc_ns: int = 0
     """System time when the analysis last read samples [ns since 1970]; 0 before the first."""
     last_message_utc_ns: int = 0
-    """System time when a message with values was last sent [ns since 1970]; 0 before the first."""
+    """System time when the last message of values was made [ns since 1970]; 0 before the first."""
     level_dbfs: tuple[float, ...] = ()
     """Level of each channel's samples over the last whole second [dBFS]; empty before the first,
     and of sources that are not checked: those that are read at full speed."""

@@ -57,7 +57,7 @@ AFTER = ["harmed opencl", "closed []"]
 
 
 # Compilation beside a stream has a low priority: other tests hold it up, for 50 s at times.
-@pytest.mark.timeout(660)
+@pytest.mark.alone
 @pytest.mark.parametrize(
     ("harm", "reason"),
     [("gone", ""), ("file", "Not a directory"), ("full", "File too large")],

@@ -13,7 +13,7 @@ from spectrod.daemon.access.tcp_links import Link, Links, cut, fd_of
 _log = logging.getLogger("spectrod")
 
 _LOOK_AT = 256  # connections after which ended ones are removed
-_UNREPORTED_MAX = 256
+_UNREPORTED_MAX = 256  # connections whose keys are kept until they are reported
 _REPORT_LIMIT_S = 1.0  # that libzmq may take to report a connection after a revocation
 _REPORT_CHECK_S = 0.05
 

@@ -51,7 +51,7 @@ _OF_SOURCE: Final[Sequence[_SourceMetric]] = (
     ),
     _time_gauge(
         "last_message_timestamp_seconds",
-        "When a message with values was last sent",
+        "When the last message with values was made",
         "last_message_utc_ns",
     ),
     _counter("samples", "Samples per channel, including lost ones."),
@@ -61,7 +61,7 @@ _OF_SOURCE: Final[Sequence[_SourceMetric]] = (
         "analysed",
     ),
     _counter("rows", "Spectra and averages computed, of all products."),
-    _counter("messages", "Messages with values handed to ZeroMQ."),
+    _counter("messages", "Messages with values, sent to subscribers or only kept for replay."),
     _counter("heartbeats", "Heartbeats handed to ZeroMQ."),
     _counter("overflows", "Blocks with the overflow flag of the sound system."),
     _counter("overruns", "Times that samples were overwritten before they were analysed."),

@@ -93,11 +93,11 @@ class SourcePublisher:
     Attributes
     ----------
     messages : int
-        Spectra and measurements encoded.
+        Messages with values, sent or only kept for replay.
     heartbeats : int
         Heartbeats handed to ZeroMQ.
     last_message_utc_ns : int
-        System time when values were last handed to ZeroMQ [ns since 1970]; 0 before the first.
+        System time when the last of them was made [ns since 1970]; 0 before the first.
     queue_latency, publish_latency : LatencyHistogram
         Time that a row waited in the queue, and from there until the messages of all its channels
         were handed to ZeroMQ.

@@ -2,15 +2,13 @@
 
 import { makeAxis } from "./axis.js";
 import { canvasOf, turnedPixels, waterfallPixels } from "./figureimage.js";
-import { placeLabels } from "./ruler.js";
+import { DATED_MS, placeLabels } from "./ruler.js";
 import { frequencyTicks } from "./ticks.js";
 import { isoOfLocal, timeTicks, zoneName } from "./time.js";
 import { ACCENT, BLACK, DASHES, EDGE, EVENT, frame, GREY, HARMONIC_DASHES, LINE_PX, TEXT, THIN_PX, TICK_PX, wrapped } from "./figurelook.js";
 
 /** More events than that are a texture: the newest are drawn. */
 const MARKS_MAX = 100;
-/** A time scale that is shorter has the date [ms]. */
-const DATED_MS = 3 * 86_400_000;
 /** Labels of times beside each other need so many times the room of those above each other. */
 const LABEL_RATIO = 2.5;
 
@@ -18,7 +16,6 @@ const LABEL_RATIO = 2.5;
  * Where times and frequencies are in a waterfall [CSS px].
  *
  * @typedef {object} Places
- * @property {(tMs: number, hz: number) => [number, number]} at
  * @property {(tMs: number) => Array<[number, number]>} moment line of a time
  * @property {(hz: number) => Array<[number, number]>} tone line of a frequency
  * @property {(box: {t0: number, t1: number, f0: number | null, f1: number | null}) => [number, number, number, number]} box
@@ -41,7 +38,6 @@ function placesOf({ newestMs, spanMs }, axis, { left, top, width, height }, dire
     return [Math.min(x0, x1), Math.min(y0, y1), Math.abs(x1 - x0), Math.abs(y1 - y0)];
   };
   return {
-    at: (tMs, hz) => xy(share(tMs), along(hz)),
     moment: (tMs) => [xy(share(tMs), 0), xy(share(tMs), axis.width)],
     tone: (hz) => [xy(0, along(hz)), xy(1, along(hz))],
     box,

@@ -7,8 +7,8 @@ const FONT_PX = 12;
 const TICK_PX = 5;
 const GAP_PX = 4;
 const MARK_PX = 4;
-/** A time scale that is shorter and at least so high has the date at its top [ms], [px]. */
-const DATED_MS = 3 * 86_400_000;
+/** A time scale that is shorter has the date of its newest row [ms], on the page if it is at least so high [px]. */
+export const DATED_MS = 3 * 86_400_000;
 const DATED_PX = 90;
 
 const widths = new Map();
