@@ -214,7 +214,8 @@ export class Strip {
 
   /** Share of the height that is between the end with the newest row and a height [CSS px from the top]. */
   shareOf(y) {
-    return (this.#turned(y) * this.#ratio) / this.#heightPx;
+    const share = y / this.#canvasHome.clientHeight; // which may have changed since it was drawn
+    return this.#isUp ? 1 - share : share;
   }
 
   /** Times at the ends of the waterfall, the earlier first; nulls before it is drawn. */
