@@ -21,6 +21,7 @@ endif
 
 BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip --quiet --disable-pip-version-check
+UV = $(BIN)/uv pip install --quiet
 
 # What the tests need of the system: PortAudio and sound servers for it to record from (pulseaudio,
 # and jackd2, which says what it loses; from Debian 13 on its tools are apart), a wall clock that can be set (faketime), recordings
@@ -77,8 +78,13 @@ $(VENV)/.installed: pyproject.toml $(VENV)/.pip
 	$(PIP) install --editable '.[web]'
 	@touch $@
 
-$(VENV)/.group-%: $(VENV)/.installed
-	$(PIP) install --group $*
+$(VENV)/.uv: $(VENV)/.pip
+	$(PIP) install uv
+	@touch $@
+
+# What tests and checks need: uv takes a tenth of pip's time. What users get, pip installs, as at their home.
+$(VENV)/.group-%: $(VENV)/.installed $(VENV)/.uv
+	$(UV) --python $(BIN)/python --group $*
 	@touch $@
 
 # --- running
@@ -137,13 +143,12 @@ test-all: rest-needs
 OLDEST = $(VENV)-oldest
 EXTRAS = cloud,dask,fast,mqtt,netcdf,parquet,pdf,web,zarr
 
-$(OLDEST)/.installed: pyproject.toml $(VENV)/.pip
-	$(PIP) install uv
+$(OLDEST)/.installed: pyproject.toml $(VENV)/.uv
 	rm -rf $(OLDEST)
 	$(BIN)/uv venv --quiet --python $(BIN)/python $(OLDEST)
-	$(BIN)/uv pip install --quiet --python $(OLDEST) --resolution lowest-direct --editable '.[$(EXTRAS)]'
+	$(UV) --python $(OLDEST) --resolution lowest-direct --editable '.[$(EXTRAS)]'
 	$(BIN)/uv pip freeze --python $(OLDEST) --exclude-editable >$(OLDEST)/versions.txt
-	$(BIN)/uv pip install --quiet --python $(OLDEST) --constraint $(OLDEST)/versions.txt --group test
+	$(UV) --python $(OLDEST) --constraint $(OLDEST)/versions.txt --group test
 	@touch $@
 
 test-oldest: $(OLDEST)/.installed
@@ -160,10 +165,9 @@ test-releases: release-needs
 
 # What Raspberry Pi OS is made from. The emulator takes some twenty times as long.
 NUMPY_PATH = $(addprefix tests/unit/,dsp analysis measure wire) tests/contract/test_engine_contract.py
-test-arm64: release-needs $(VENV)/.pip
+test-arm64: release-needs $(VENV)/.uv
 	@scripts/packages qemu-user-static binfmt-support
 	@update-binfmts --enable qemu-aarch64
-	$(PIP) install uv
 	UV=$(BIN)/uv scripts/test-release trixie/arm64 $(or $(ARGS),--timeout 1200 $(NUMPY_PATH) -m "not ($(REST)) and not audio and not opencl")
 
 release-needs:
@@ -309,8 +313,7 @@ uninstall:
 	@echo "kept: user and group spectrod, $(CONFDIR), /var/lib/spectrod, /var/cache/spectrod, /var/log/spectrod"
 
 # The versions that `install` and the Debian package take, with the hashes of their files.
-lock: $(VENV)/.pip
-	$(PIP) install uv
+lock: $(VENV)/.uv
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
 	    --custom-compile-command 'make lock' --extra mqtt --extra fast --extra netcdf --extra web \
 	    --output-file packaging/requirements.lock $(LOCK) pyproject.toml
