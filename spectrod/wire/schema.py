@@ -272,7 +272,7 @@ class TonesFrame(IntervalFrame):
         return self.tracks[:, self.header.columns.index(name)]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Meta:
     """The description of a topic with values.
 
@@ -289,8 +289,18 @@ class Meta:
 
     topic: str
     header: MetaHeader
-    f: Float64Array = field(repr=False)
-    edges: Float64Array | None = field(default=None, repr=False)
+    f: Float64Array
+    edges: Float64Array | None = None
+
+    def __repr__(self) -> str:
+        """Return one line: topic, values, frequencies, analysis, UTC and number in the topic."""
+        h = self.header
+        unit = printable(h.unit)
+        span = f"{self.f.min():g} to {self.f.max():g} Hz" if len(self.f) else "no frequency"
+        values = f"{len(self.f)} {'bands' if h.bands else 'bins'} in {unit}, {span}"
+        analysis = f"{h.fs:g} Hz, nfft {h.nfft}, hop {h.hop}, {printable(h.window)}"
+        utc = np.datetime64(h.t_utc_ns, "ns")
+        return f"<Meta {self.topic}: {values}, {analysis}, {utc}Z, seq {h.seq}>"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -316,12 +326,19 @@ class Heartbeat:
         return self.topic.split("/")[1]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class EventMessage:
     """An event; its topic is ``event/SOURCE/``, or ``event/-/`` for the daemon."""
 
     topic: str
     header: EventHeader
+
+    def __repr__(self) -> str:
+        """Return one line: topic, kind, text, UTC and number in the topic."""
+        h = self.header
+        utc = np.datetime64(h.t_utc_ns, "ns")
+        text = printable(f"{h.kind}: {h.text}")
+        return f"<EventMessage {self.topic}: {text}, {utc}Z, seq {h.seq}>"
 
 
 Message = Frame | BandFrame | IntervalFrame | Meta | Heartbeat | EventMessage

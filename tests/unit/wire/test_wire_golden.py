@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from spectrod.dsp.bands import get_bands
-from spectrod.wire.headers import HeartbeatHeader
+from spectrod.wire.headers import EventHeader, HeartbeatHeader
 from spectrod.wire.jsonschema import schemas
 from spectrod.wire.schema import BandFrame, EventMessage, Frame, Heartbeat, Meta, decode, encode
 
@@ -61,6 +61,18 @@ def test_values_print_as_one_line(messages):
     assert repr(Heartbeat("hb/mic1/", beat)) == (
         "<Heartbeat hb/mic1/: waiting: no such device, 7 frames, 2 dropped, "
         "1970-01-01T00:00:01.000000000Z, seq 5>"
+    )
+    assert repr(messages["meta"]) == (
+        "<Meta meta/mic1/0/dbfs/: 33 bins in dBFS, 0 to 24000 Hz, 48000 Hz, nfft 64, hop 32, hann, "
+        "2026-01-01T00:00:00.100000000Z, seq 1>"
+    )
+    assert "4 bands in dBFS, 1995.26 to 15848.9 Hz" in repr(messages["bands_meta"])
+    event = EventHeader(
+        seq=3, epoch=1, t_utc_ns=10**9, number=9, kind="source.waiting", text="no\nsuch device"
+    )
+    assert repr(EventMessage("event/mic1/", event)) == (
+        "<EventMessage event/mic1/: source.waiting: no\\nsuch device, "
+        "1970-01-01T00:00:01.000000000Z, seq 3>"
     )
 
 
