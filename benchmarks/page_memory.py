@@ -108,7 +108,8 @@ def _growth(results: list[dict[str, Any]], key: str) -> float:
     """Return the last third's median as a multiple of the first one's."""
     third = max(1, len(results) // 3)
     first, last = results[:third], results[-third:]
-    return statistics.median(r[key] for r in last) / statistics.median(r[key] for r in first)
+    at_end, at_begin = (statistics.median(float(r[key]) for r in part) for part in (last, first))
+    return at_end / at_begin
 
 
 if __name__ == "__main__":
