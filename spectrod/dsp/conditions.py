@@ -1,5 +1,6 @@
 """Conditions of samples: what checks found in those that a row is made of. Pure."""
 
+from collections.abc import Collection
 from enum import IntFlag
 
 import numpy as np
@@ -27,6 +28,19 @@ class Condition(IntFlag):
     """They have one value other than zero for more than a second."""
     SUSPECTED = 128
     """Some may be missing: the sound system or the clock says so."""
+
+
+_WORDS = {one: str(one.name).lower() for one in Condition}
+
+
+def names_of(conditions: int) -> tuple[str, ...]:
+    """Return the words of conditions, such as ``clipping``, as files and messages have them."""
+    return tuple(_WORDS[one] for one in Condition if conditions & one)
+
+
+def from_names(names: Collection[str]) -> Condition:
+    """Return the conditions of words; others, of later versions, are left out."""
+    return Condition(sum(one for one, word in _WORDS.items() if word in names))
 
 
 def combined(conditions: UInt8Array) -> UInt8Array:

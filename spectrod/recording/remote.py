@@ -13,6 +13,7 @@ import numpy as np
 import spectrod
 from spectrod.client.subscription import Subscription
 from spectrod.dsp.calibration import ChannelCalibration, parse_reference
+from spectrod.dsp.conditions import Condition, UInt8Array
 from spectrod.dsp.spectrum import SPEC_DEFAULTS, SPEC_FIELDS, SpectrumSpec
 from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.dsp.spectrum_rules import CHANNELS_MAX
@@ -39,6 +40,7 @@ class _Row:
 
     header: Any
     values: dict[str, Any]
+    conditions: dict[str, Condition | None]
     restarted: bool
 
 
@@ -149,7 +151,7 @@ class DaemonReader:
             # Frames from before the subscription are not lost.
             self.lost_rows += row is not None and self._expected is not None
             self._check(frame)
-            row = self._row = _Row(frame.header, {}, frame.restarted)
+            row = self._row = _Row(frame.header, {}, {}, frame.restarted)
         if frame.channel not in self._channels:
             raise ConfigError(f"{frame.topic}: the daemon's channels have changed")
         if len(frame.values) != self.description.spec.n_values or (
@@ -158,6 +160,7 @@ class DaemonReader:
             raise ConfigError(f"{frame.topic}: the daemon's analysis has changed")
         row.restarted |= frame.restarted
         row.values[frame.channel] = frame.values
+        row.conditions[frame.channel] = frame.conditions
         if len(row.values) < len(self._channels):
             return None
         self._row = None
@@ -193,7 +196,15 @@ class DaemonReader:
             gap_samples=gap,
             discontinuity=gap > 0 or row.restarted,
             cut_frames=header.cut_frames,
+            conditions=self._conditions(row),
         )
+
+    def _conditions(self, row: _Row) -> UInt8Array | None:
+        """Return the conditions of a row, (1, signals); None where no channel has any."""
+        found = [row.conditions[channel] for channel in self._channels]
+        if not any(one is not None for one in found):
+            return None
+        return np.array([[one or 0 for one in found]], np.uint8)
 
     def close(self) -> None:
         """End the subscription. Idempotent."""

@@ -55,6 +55,10 @@ CENTER_FREQUENCY_MAX_HZ: Final = 1e12
 """Upper bound on ``center_frequency_hz``, of both signs [Hz]."""
 _CenterFrequency = Annotated[float, Rule(ge=-CENTER_FREQUENCY_MAX_HZ, le=CENTER_FREQUENCY_MAX_HZ)]
 _Frequency = Annotated[float, Rule(gt=0, le=FS_MAX_HZ)]
+CONDITIONS_MAX: Final = 32
+"""Upper bound on the number of words in ``conditions``."""
+_Condition = Annotated[str, Rule(pattern=r"^[a-z_]{1,32}$(?!\n)")]
+_Conditions = Annotated[tuple[_Condition, ...], Rule(max_length=CONDITIONS_MAX)]
 _FirstBin = Annotated[int, Rule(ge=-(LENGTH_MAX // 2), le=0)]
 _AnyBin = Annotated[int, Rule(ge=-(LENGTH_MAX // 2), le=LENGTH_MAX)]
 _BinCount = Annotated[int, Rule(ge=0, le=LENGTH_MAX)]
@@ -130,6 +134,9 @@ class _ValuesHeader(msgspec.Struct, frozen=True, kw_only=True):
     """Messages of this topic that the daemon's send queue has dropped since the epoch began."""
     suspected: _Count = 0
     """Losses since the epoch began that nothing flagged, found by counting."""
+    conditions: _Conditions | msgspec.UnsetType = msgspec.UNSET
+    """What checks found in the samples of this message, such as ``clipping``; absent where they
+    did not check all of them."""
 
 
 class SpectrumHeader(_ValuesHeader, frozen=True, kw_only=True, gc=False):

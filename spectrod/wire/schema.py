@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from spectrod.dsp.conditions import Condition, from_names
 from spectrod.dsp.units import Float64Array
 from spectrod.lib.array_values import ArrayValues
 from spectrod.lib.errors import WireError
@@ -125,7 +126,23 @@ class _Values(ArrayValues):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Frame(_Values):
+class _Spectrum(_Values):
+    """Common part of spectra."""
+
+    header: ValuesHeader
+
+    @property
+    def conditions(self) -> Condition | None:
+        """What checks found in the samples; None where they did not check all of them.
+
+        Conditions that only later versions have are left out.
+        """
+        names = self.header.conditions
+        return None if names is msgspec.UNSET else Condition.CHECKED | from_names(names)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Frame(_Spectrum):
     """One frame of one channel.
 
     Attributes
@@ -157,7 +174,7 @@ class Frame(_Values):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class BandFrame(_Values):
+class BandFrame(_Spectrum):
     """One frame of one channel in bands, whose frequencies are in the topic's ``Meta``.
 
     Attributes

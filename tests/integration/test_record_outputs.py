@@ -18,6 +18,7 @@ from spectrod.analysis.numpy_engine import NumpyEngine
 from spectrod.cli import main
 from spectrod.client import subscribe
 from spectrod.daemon.pipeline import Pipeline
+from spectrod.dsp.conditions import Condition
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.formats.picture.pixelmap import read_levels, read_pixel_map
 from spectrod.formats.picture.sink import PictureSink
@@ -26,6 +27,7 @@ from spectrod.formats.segment.segment_writer import SegmentWriter
 from spectrod.lib.errors import ConfigError, StorageError, UnavailableError
 from spectrod.recording.inputs import open_recording
 from spectrod.recording.remote import DaemonReader
+from spectrod.source.condition_track import ConditionTrack
 from spectrod.source.signal import SignalSource
 
 FS = 8000
@@ -287,6 +289,26 @@ def test_a_daemon_is_recorded(tmp_path, daemon):
     levels = read_levels("a.png", 1)
     tone_row = int(np.argmin(np.abs(levels.f - 1000.0)))
     assert np.nanmedian(levels.level[tone_row]) == pytest.approx(-20.0, abs=1.0)
+
+
+@pytest.mark.slow
+def test_a_recorded_daemon_says_which_rows_clip(tmp_path, publish):
+    """Conditions come with the messages into segments, and from there into other files."""
+    publisher = publish()
+    spec = SpectrumSpec(float(FS), 1, win_length=512, hop=256, scaling="dbfs")
+    source = SignalSource("sine,1000,6", float(FS), 1, "realtime")
+    track = ConditionTrack(1, float(FS))
+    pipeline = Pipeline(source, spec, NumpyEngine(), conditions=track)
+    pipeline.attach(publisher.sources[0])
+    pipeline.start()
+    assert main(["record", publisher.endpoints[0], "-o", "a.spd", "--duration", "1.5"]) == 0
+    pipeline.stop()
+    assert main(["convert", "a.spd", "a.npz"]) == 0
+    for name in ("a.spd", "a.npz"):
+        _, batches = rows_of(tmp_path / name)
+        found = np.concatenate([batch.conditions for batch in batches])
+        assert len(found) > 10
+        assert set(found.ravel()) == {Condition.CHECKED | Condition.CLIPPING}
 
 
 def test_lost_messages_of_a_daemon_are_a_gap(publish, wait_for_subscribers):

@@ -10,6 +10,7 @@ import numpy as np
 
 from spectrod.daemon.publisher.queue import QueuedFrame
 from spectrod.dsp.calibration import ChannelCalibration
+from spectrod.dsp.conditions import Condition, names_of
 from spectrod.dsp.spectrum import SPEC_FIELDS, SpectrumSpec
 from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.lib.names import name_channels
@@ -98,14 +99,12 @@ class TopicEncoder:
         return same_spec and batch.engine == self._engine
 
     def headers(self, frame: QueuedFrame, epoch: int) -> list[bytes]:
-        """Return the header of a row of each channel, the same for those of one unit."""
-        if self._is_uniform:
-            return [self.header(frame, epoch)] * len(self.topics)
-        return [self.header(frame, epoch, channel) for channel in range(len(self.topics))]
-
-    def header(self, frame: QueuedFrame, epoch: int, channel: int = 0) -> bytes:
-        """Return the header of a row of one channel."""
-        return encode_header(self._header(frame, epoch, self._fields[channel]))
+        """Return the header of a row of each channel, encoded once for those that are alike."""
+        n, conditions = len(self.topics), frame.batch.conditions
+        found = [0] * n if conditions is None else conditions[frame.row].tolist()
+        keys = list(zip([0] * n if self._is_uniform else range(n), found, strict=True))
+        encoded = {key: self._header(frame, epoch, *key) for key in set(keys)}
+        return [encoded[key] for key in keys]
 
     def description(
         self,
@@ -126,9 +125,10 @@ class TopicEncoder:
         )
         return encode(Meta(name, header, self._f, self._edges))
 
-    def _header(self, frame: QueuedFrame, epoch: int, fields: Mapping[str, Any]) -> ValuesHeader:
+    def _header(self, frame: QueuedFrame, epoch: int, channel: int, conditions: int) -> bytes:
+        """Return the header of a row of a channel whose samples have some conditions."""
         batch, row = frame.batch, frame.row
-        return self._header_type(
+        header = self._header_type(
             seq=frame.seq,
             epoch=epoch,
             t_utc_ns=int(batch.t_utc_ns[row]),
@@ -136,9 +136,17 @@ class TopicEncoder:
             sample_index=int(batch.sample_index[row]),
             gap_samples=frame.gap_samples,
             dropped=frame.dropped,
+            conditions=_words(conditions),
             **{name: getattr(batch, name) for name in self._counters},
-            **fields,
+            **self._fields[channel],
         )
+        return encode_header(header)
+
+
+def _words(conditions: int) -> tuple[str, ...] | msgspec.UnsetType:
+    """Return the words for what checks found; unset where they did not check all samples."""
+    is_checked = conditions & Condition.CHECKED
+    return names_of(conditions & ~Condition.CHECKED) if is_checked else msgspec.UNSET
 
 
 def _units(spec: SpectrumSpec) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.dsp.averaging import FLOOR, exceeded_percent
-from spectrod.dsp.conditions import Condition
+from spectrod.dsp.conditions import Condition, names_of
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import NS_PER_S, REFERENCES, Float64Array, Int64Array, Scaling
 from spectrod.dsp.value_names import KINDS, values_name
@@ -243,7 +243,7 @@ def _conditions() -> Variable:
         "standard_name": "status_flag",
         "long_name": "what checks found in the samples of a row",
         "flag_masks": np.array([one.value for one in Condition], np.uint8),
-        "flag_meanings": " ".join(str(one.name).lower() for one in Condition),
+        "flag_meanings": " ".join(names_of(sum(Condition))),
         "comment": "without checked, some or all samples of the row were not checked",
         "coordinates": "channel_name",
         **_QUALITY,

@@ -58,7 +58,7 @@ def test_messages_have_the_centre_frequency():
     """Header and description of a message give each value the frequency that the analysis gives."""
     stream = TopicEncoder("radio", (), SPEC, "numpy")
     (batch,) = FrameStream(SPEC, NumpyEngine()).push(Block(np.ones((2, 256), np.float32), 0, 0, 0))
-    header = stream.header(QueuedFrame(batch, 0, 0, 0), 1)
+    header = stream.headers(QueuedFrame(batch, 0, 0, 0), 1)[0]
     frame = decode([b"spec/radio/0/density/", header, batch.values[0, 0].tobytes()])
     assert frame.header.center_frequency_hz == CENTER_HZ
     np.testing.assert_array_equal(frame.f, SPEC.frequencies)

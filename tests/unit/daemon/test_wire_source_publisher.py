@@ -9,6 +9,7 @@ import pytest
 
 from spectrod.daemon.publisher import source_publisher, topic_encoder
 from spectrod.daemon.publisher.source_publisher import Outgoing, SourcePublisher
+from spectrod.dsp.conditions import Condition
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.lib.errors import ConfigError
@@ -47,6 +48,20 @@ def test_losses_are_those_when_the_frame_came():
     feed.write(make_batch(overflows=43, suspected=4))
     seen = [m.header for m in messages(feed) if isinstance(m, Frame) and m.channel == "0"]
     assert [(h.overflows, h.suspected) for h in seen] == [(42, 3), (42, 3), (43, 4)]
+
+
+def test_headers_have_the_conditions_of_their_channel():
+    """Each channel's message has its own; nothing is said of samples that were not checked."""
+    checked, clipping = Condition.CHECKED, Condition.CHECKED | Condition.CLIPPING
+    feed = make_feed()
+    conditions = np.array([[checked, clipping], [checked, checked], [0, Condition.GAP]], np.uint8)
+    feed.write(make_batch(3, conditions=conditions))
+    feed.write(make_batch())
+    seen = [(m.channel, m.conditions) for m in messages(feed) if isinstance(m, Frame)]
+    unknown = [("0", None), ("1", None)]
+    assert seen == [
+        ("0", checked), ("1", clipping), ("0", checked), ("1", checked), *unknown, *unknown,
+    ]  # fmt: skip
 
 
 def test_channels_have_their_names_in_topics_and_descriptions():

@@ -85,7 +85,7 @@ print(json.dumps({
     "signatures": [inspect.signature(one).parameters["detrend"].default
                    for one in (spectrod.spectrogram, spectrod.Stft)],
     "description": meta.detrend,
-    "header": json.loads(stream.header(QueuedFrame(batch, 0, 0, 0), 0))["detrend"],
+    "header": json.loads(stream.headers(QueuedFrame(batch, 0, 0, 0), 0)[0])["detrend"],
     "schemas": sorted(name for name, one in schemas().items() if "detrend" in one["properties"]),
     "received": _spec_of(sent, {"0": meta}).detrend,
     "stored": stored_spec(spec_fields(spec)).detrend,

@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from spectrod.dsp.conditions import Condition
 from spectrod.formats.description import ELAPSED, TIME_REFERENCE
 from spectrod.lib.errors import ConfigError, UnavailableError, WireError
 from spectrod.recording.remote import DaemonReader
@@ -80,6 +81,19 @@ def test_a_recording_has_the_place_that_a_description_states():
     about = DaemonReader(subscribed, "spec/", timeout_s=0.0).description
     assert about.attributes == {"platform": "buoy", "geospatial_lat_min": "54.5"}
     assert about.has_utc
+
+
+def test_rows_have_the_conditions_that_messages_say():
+    """A channel whose daemon says nothing was not checked; rows without any word have none."""
+    frames = rows(8)
+    frames[4] = make_frame(2, "0", conditions=("clipping", "humming"))
+    frames[6] = make_frame(3, "0", conditions=())
+    frames[7] = make_frame(3, "1", conditions=("dc",))
+    batches = DaemonReader(Subscribed(*frames), "spec/", timeout_s=0.0).batches(1e12)
+    found = {int(one.sample_index[0]): one.conditions for one in (next(batches) for _ in range(3))}
+    checked = Condition.CHECKED
+    assert found[3 * 32].tolist() == [[checked, checked | Condition.DC]]
+    assert found[4 * 32] is None
 
 
 def test_spectra_of_a_receiver_keep_its_frequency():

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from spectrod.dsp import spectrum_rules as rules
+from spectrod.dsp.conditions import Condition
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.spectrum_rules import CHANNELS_MAX
 from spectrod.lib.errors import ConfigError, WireError
@@ -115,6 +116,20 @@ def test_a_heartbeat_may_have_a_state_of_a_later_version():
 
 
 @pytest.mark.parametrize(
+    ("fields", "conditions"),
+    [
+        ({}, None),
+        ({"conditions": []}, Condition.CHECKED),
+        ({"conditions": ["clipping", "dc"]}, Condition.CHECKED | Condition.CLIPPING | Condition.DC),
+        ({"conditions": ["humming", "stuck"]}, Condition.CHECKED | Condition.STUCK),
+    ],
+)
+def test_a_frame_has_the_conditions_of_its_samples(fields, conditions):
+    """Words of later versions are left out; without the field nobody has checked the samples."""
+    assert decode(altered(**fields)).conditions == conditions
+
+
+@pytest.mark.parametrize(
     ("fields", "rule"),
     [
         ({"v": 2}, r"Invalid enum value 2 - at `\$\.v`"),
@@ -141,6 +156,10 @@ def test_a_heartbeat_may_have_a_state_of_a_later_version():
         ({"cut_frames": 1}, r"cut_frames=1: must be less than averaging_frames=1"),
         ({"cut_frames": 9, "averaging_frames": 9}, r"cut_frames=9: must be less than averaging_"),
         ({"shape": [33, 1]}, r"Expected `array` of length 1"),
+        ({"conditions": ["dc"] * 33}, r"Expected `array` of length <= 32 - at `\$\.conditions`"),
+        ({"conditions": ["x" * 33]}, r"Expected `str` matching regex .* - at `\$\.conditions"),
+        ({"conditions": ["\x1b[2J"]}, r"Expected `str` matching regex .* - at `\$\.conditions"),
+        ({"conditions": "dc"}, r"Expected `array`, got `str` - at `\$\.conditions`"),
         ({"shape": [10**30]}, r"Expected `int` <= 1048576 - at `\$\.shape"),
         ({"shape": [2**20]}, r"must be \[nfft // 2 \+ 1\]"),
         ({"first_bin": -(2**19) - 1}, r"Expected `int` >= -524288 - at `\$\.first_bin`"),
