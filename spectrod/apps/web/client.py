@@ -11,8 +11,9 @@ from spectrod.apps.web.limits import Limits
 from spectrod.apps.web.messages import ROWS_OF_BLOCK_MAX, RowsBlock, encode_rows, encode_text
 from spectrod.apps.web.outbox import Outbox
 from spectrod.apps.web.page_rows import SpectrumRow
-from spectrod.apps.web.page_topics import TopicInfo
+from spectrod.apps.web.page_topics import RowFacts, TopicInfo
 from spectrod.apps.web.page_view import StreamWish, View
+from spectrod.apps.web.quantize import CODE_FLOOR_DB
 from spectrod.apps.web.slow_client import Credits, RowQueue
 from spectrod.apps.web.streams import DescribedRow, RowStream, StreamDescription
 from spectrod.dsp.ballistics import Ballistics
@@ -99,6 +100,28 @@ class PageClient:
         return self._values
 
     # ---- what comes
+
+    def describe(self, number: int, facts: RowFacts, **more: Any) -> None:
+        """Describe a stream before any of its rows, which may never come.
+
+        Parameters
+        ----------
+        number : int
+            The page's number of the stream.
+        facts : RowFacts
+            What is known of the topic's rows.
+        **more
+            Further fields of the text.
+        """
+        stream = self.streams.get(number)
+        if stream is None:  # it was refused with another one of its topic
+            return
+        if facts.axis.edges_hz is not None and facts.axis.n_bins > self._limits.values:
+            self._refuse_bands(stream.wish.topic_id, facts.axis.n_bins)
+            return
+        # Bytes of rows that come will have their own range: no level is below this one.
+        described = stream.describe(facts, CODE_FLOOR_DB)
+        self.outbox.set(("stream", number), encode_text("stream", **described.fields, **more))
 
     def push(self, topic_id: int, row: SpectrumRow) -> None:
         """Take a row of a topic."""

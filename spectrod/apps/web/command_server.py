@@ -35,6 +35,7 @@ from spectrod.apps.web.replay import ReplayClient, ReplayedRows
 from spectrod.apps.web.server import Server
 from spectrod.apps.web.sound.sound_routes import sound_routes
 from spectrod.apps.web.token import new_token, read_token
+from spectrod.apps.web.topic_past import TopicPasts
 from spectrod.daemon.service import Notifier, Signals
 from spectrod.lib.allocator import give_back_memory
 from spectrod.lib.errors import ConfigError
@@ -170,6 +171,7 @@ class _Serving:
         forgotten = asyncio.Event()
         hub.add_forgetter(lambda _: forgotten.set())
         index = RecordingIndex(settings.recordings)
+        hub.find_past = TopicPasts(index, ring, lambda: dict(hub.topics)).find
         history = history_routes(index, ring, lambda: dict(hub.topics), replayed.settled)
         if settings.has_sound:
             history += sound_routes(settings.recordings)

@@ -23,13 +23,15 @@ from spectrod.apps.web.page_values import NewestValues, values_fields
 from spectrod.apps.web.page_view import Acknowledgement, HoldReset, PageText, View
 from spectrod.apps.web.quantize import Codes
 from spectrod.apps.web.session import PageSession
+from spectrod.apps.web.silent_topics import FindPast, SilentTopics
 from spectrod.apps.web.state import event_fields, now_ms, state_fields
+from spectrod.apps.web.topic_past import described_past
 from spectrod.apps.web.wanted import WantedTopics
 from spectrod.client.connection import KeyFile
 from spectrod.client.tracker import AnyFrame
 from spectrod.dsp.units import Float64Array
 from spectrod.wire.headers import ValuesHeader
-from spectrod.wire.schema import EventMessage, IntervalFrame
+from spectrod.wire.schema import EventMessage, IntervalFrame, Meta
 
 RowListener = Callable[[int, ValuesHeader, Codes, Float64Array | None], object]
 """Called with a topic's number, a message's header, its levels as the wire's u16 (65535: no data),
@@ -70,6 +72,8 @@ class Hub:
     ----------
     has_sound : bool
         Whether pages may ask for recorded sound; to be set before the first comes.
+    find_past : callable
+        See ``FindPast``; what descriptions say alone. To be set before ``run``.
 
     Raises
     ------
@@ -103,6 +107,7 @@ class Hub:
         self._listed, self._listed_version = encode_text("topics", topics=[]), 0
         self._may_list_s = 0.0
         self._state: object = None
+        self.find_past: FindPast = described_past
         self._feeds = [
             Feed(name, server_key, key_file, self._on_frame, self._on_event)
             for name in dict.fromkeys(endpoints)
@@ -124,10 +129,12 @@ class Hub:
 
     async def run(self) -> None:
         """Subscribe to the daemons until cancelled."""
+        silent = SilentTopics(self._sessions, lambda: self.topics, self._meta_of, self.find_past)
         async with asyncio.TaskGroup() as group:
             for feed in self._feeds:
                 group.create_task(feed.run())
             group.create_task(self._tick())
+            group.create_task(silent.run())
 
     async def serve(self, websocket: WebSocket) -> None:
         """Serve a page until its connection ends.
@@ -244,6 +251,10 @@ class Hub:
         for client, session in self._sessions.items():
             client.outbox.add(text)
             session.wake()
+
+    def _meta_of(self, topic: TopicInfo) -> Meta | None:
+        metas = (one.meta.get(topic.topic) for one in self._feeds if one.endpoint == topic.endpoint)
+        return next(metas, None)
 
     def _want(self, now_s: float) -> None:
         for feed, wanted in zip(self._feeds, self._wanted, strict=True):

@@ -17,8 +17,14 @@ from spectrod.dsp.row_grid import row_period_s
 from spectrod.dsp.units import Float64Array
 from spectrod.lib.errors import WireError
 from spectrod.lib.text import printable
-from spectrod.wire.headers import MEASUREMENTS, HeartbeatHeader, IntervalTopic, ValuesHeader
-from spectrod.wire.schema import BandFrame, Frame, IntervalFrame, Meta
+from spectrod.wire.headers import (
+    MEASUREMENTS,
+    BandsHeader,
+    HeartbeatHeader,
+    IntervalTopic,
+    ValuesHeader,
+)
+from spectrod.wire.schema import BandFrame, Frame, IntervalFrame, Meta, MetaHeader
 
 _log = logging.getLogger(__name__)
 _json = msgspec.json.encode
@@ -244,8 +250,8 @@ class RowFacts:
     ----------
     topic : TopicInfo
     axis : TopicAxis
-    header : SpectrumHeader or BandsHeader
-        Header of the first message.
+    header : SpectrumHeader, BandsHeader or MetaHeader
+        Header of the first message, or of the topic's description.
     row_s : float
         Time from one message to the next [s].
     half_ms : float
@@ -254,7 +260,7 @@ class RowFacts:
 
     topic: TopicInfo
     axis: TopicAxis
-    header: ValuesHeader
+    header: ValuesHeader | MetaHeader
     row_s: float
     half_ms: float
 
@@ -282,7 +288,7 @@ class RowFacts:
         }
 
 
-def check_times(h: ValuesHeader) -> None:
+def check_times(h: ValuesHeader | MetaHeader) -> None:
     """Check that a row's time and duration can be reckoned with.
 
     Raises
@@ -307,17 +313,34 @@ def facts_of(topic: TopicInfo, frame: Frame | BandFrame, edges: Float64Array | N
     The middle of a row is its first sample + (win_length + (averaging_frames - 1) frame_hop) / 2 fs
     as in recordings.
     """
-    h = frame.header
+    return _facts(topic, frame.header, len(frame.values), edges)
+
+
+def facts_of_meta(topic: TopicInfo, meta: Meta) -> RowFacts:
+    """Return what is constant of a topic's rows by its description, before any of them came.
+
+    Raises
+    ------
+    WireError
+        As ``check_times``.
+    """
+    check_times(meta.header)
+    return _facts(topic, meta.header, len(meta.f), meta.edges)
+
+
+def _facts(
+    topic: TopicInfo, h: ValuesHeader | MetaHeader, n_values: int, edges: Float64Array | None
+) -> RowFacts:
     bin_hz = h.fs / h.nfft
     first_hz = 0.0
-    if isinstance(frame, Frame):
-        first_hz = frame.header.center_frequency_hz + frame.header.first_bin * bin_hz
-    axis = TopicAxis(len(frame.values), first_hz, bin_hz, edges)
+    if not isinstance(h, BandsHeader) and edges is None:
+        first_hz = h.center_frequency_hz + h.first_bin * bin_hz
+    axis = TopicAxis(n_values, first_hz, bin_hz, edges)
     row_s = float(row_period_s(h.rate_hz)) if h.rate_hz else h.hop / h.fs
     return RowFacts(topic, axis, h, row_s, middle_ms(h, h.averaging_frames))
 
 
-def middle_ms(h: ValuesHeader, frames: int) -> float:
+def middle_ms(h: ValuesHeader | MetaHeader, frames: int) -> float:
     """Return the time from a row's first sample to its middle [ms]."""
     samples = h.win_length + (frames - 1) * (h.frame_hop or h.hop)
     return samples / (2.0 * h.fs) * 1e3

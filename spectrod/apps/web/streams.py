@@ -75,6 +75,8 @@ class RowStream:
         Factor by which rows come slower than asked for, at least 1.
     is_hidden : bool
         Whether nobody sees the page.
+    has_rows : bool
+        Whether a row of the topic has come.
     """
 
     def __init__(
@@ -86,7 +88,7 @@ class RowStream:
         self.wish = wish
         self.hold = hold
         self.slowdown = 1
-        self.is_hidden = False
+        self.is_hidden = self.has_rows = False
         self._newest: SpectrumRow | None = None
         self._make_description = describe
         self._facts: RowFacts | None = None
@@ -99,6 +101,7 @@ class RowStream:
     def push(self, row: SpectrumRow) -> list[DescribedRow]:
         """Take a row of the topic; return the rows that are complete, at most two."""
         done = []
+        self.has_rows = True
         if self._is_described_otherwise(row):
             done += self.finish()
             self.describe(row.facts, row.lo_db)

@@ -19,7 +19,6 @@ from spectrod.apps.web.messages import VERSION, encode_text
 from spectrod.apps.web.page_view import PageText, View
 from spectrod.apps.web.session import PageSession
 from spectrod.apps.web.state import now_ms
-from spectrod.apps.web.streams import RowStream
 
 LOOK_S: Final = 3.0
 """Time from one look at the folders to the next, while a page is open [s]."""
@@ -144,21 +143,11 @@ class ArchivePages:
         views, self._views = self._views, {}
         for client, view in views.items():
             client.set_view(view, self._archives.topics)
-            for number, stream in client.streams.items():
-                self._describe(client, number, stream)
+            for number, stream in list(client.streams.items()):
+                facts = self._archives.facts(stream.wish.topic_id)
+                if facts is not None:  # else it has gone since
+                    client.describe(number, facts)
         self._wake_all()
-
-    def _describe(self, client: PageClient, number: int, stream: RowStream) -> None:
-        topic_id = stream.wish.topic_id
-        facts = self._archives.facts(topic_id)
-        if facts is None:  # it has gone since
-            return
-        n_bins, most = facts.axis.n_bins, self._limits.values
-        if facts.axis.edges_hz is not None and n_bins > most:
-            client.refuse("view", f"topic_id={topic_id}: {n_bins} bands: must be at most {most}")
-            return
-        described = stream.describe(facts)
-        client.outbox.set(("stream", number), encode_text("stream", **described.fields))
 
     def _wake_all(self) -> None:
         for session in self._sessions.values():

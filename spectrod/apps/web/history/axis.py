@@ -21,6 +21,11 @@ _TOLERANCE = 1e-6
 """Part of a value's width that edges of the same bins may differ by."""
 
 
+def ascends(lower: Float64Array, upper: Float64Array) -> bool:
+    """Return whether edges of bands (n,) are those of bands that ascend [Hz]."""
+    return bool((lower < upper).all() and (np.diff([lower, upper]) > 0.0).all())
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class HistoryAxis:
     """The frequencies that each value of a row covers.
@@ -75,7 +80,7 @@ class HistoryAxis:
         if edges_hz is None or any(len(edges) != n_values for edges in edges_hz):
             raise ConfigError(f"edges of bands {header.bands}: must be {n_values}")
         lower, upper = edges_hz
-        if not ((lower < upper).all() and (np.diff([lower, upper]) > 0.0).all()):
+        if not ascends(lower, upper):
             raise ConfigError(f"edges of bands {header.bands}: must ascend")
         return cls(lower, upper, is_bands=True)
 

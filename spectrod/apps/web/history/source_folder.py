@@ -201,7 +201,7 @@ class SourceFolder:
                 if start.first is None:
                     return None
                 about = self._shared(start.header.description)
-                end = None if name.endswith(PART_SUFFIX) else _end_utc_ns(path, file, start)
+                end = None if name.endswith(PART_SUFFIX) else end_utc_ns(path, file, start)
                 return StoredFile(self._place, name, about, start.first.t_utc_ns, end)
         except OSError:  # it has vanished, or is not for this user
             return None
@@ -244,8 +244,14 @@ class SourceFolder:
         return Pyramid(self._place, PYRAMID, about, about.spectrum_spec())
 
 
-def _end_utc_ns(path: Path, file: BinaryIO, start: Beginning) -> int | None:
-    """Return the end of the last row [ns]; None if finding it takes too much reading."""
+def end_utc_ns(path: Path, file: BinaryIO, start: Beginning) -> int | None:
+    """Return the end of a segment's last row [ns]; None if finding it takes too much reading.
+
+    Raises
+    ------
+    StorageError
+        If a record is not one of rows.
+    """
     spec = start.header.description.spec
     try:
         last = last_row_utc_ns(path, file, start)

@@ -73,6 +73,8 @@ let noticeTimer = null;
 let noticed = [];
 let leftBefore = 0;
 let stateSaid = "";
+/** Time at which a view that has none rests while no rows come, see `restOf`; null: it is live, or of an archive. */
+let restsAt = null;
 
 const now = () => performance.now();
 const announcer = new Announcer((text) => setText(at("live-region"), text), {
@@ -186,7 +188,7 @@ const writeFragment = fragmentWriter((text) => history.replaceState(null, "", `#
 function change(part) {
   const days = part.days ?? (view.days && part.t1 === undefined);
   setView(makeView({ ...view, ...part, days }));
-  writeFragment(view);
+  writeFragment(view.t1 === restsAt ? { ...view, t1: null } : view);
   showView();
 }
 
@@ -299,13 +301,22 @@ function viewOfAddress() {
   return isGiven ? parseFragment(location.hash) : makeView({ isLinked: prefs.isLinked, lines: prefs.lines, bands: prefs.bands });
 }
 
-/** Take a view; what was measured when it left the live rows is kept for it. */
-function setView(next) {
+/** Take a view; what was measured when it left the live rows is kept for it. One that rests goes on to do so, or gets live. */
+function setView(given) {
+  const next = given.t1 === restsAt ? { ...given, t1: null } : given;
   const isLeaving = [({ t1 }) => t1, shownMs].some((timeOf) => timeOf(view) === null && timeOf(next) !== null);
   if (isLeaving) session.keepMoment();
   if (isLeaving) for (const channel of panels.channels) channel.keepMoment();
   const isFirst = next.t1 === null && next.span === DEFAULTS.span;
   view = makeView({ ...next, ...atStored(next, session.stored, isFirst) });
+  restsAt = session.isArchive ? null : (session.stored?.t1 ?? null);
+}
+
+/** Rest at the end of what is stored while no rows come, and go live when they do. */
+function rest() {
+  if (session.isArchive || view.t1 !== restsAt || restsAt === (session.stored?.t1 ?? null)) return;
+  setView(view);
+  showView();
 }
 
 function showView() {
@@ -419,6 +430,7 @@ function changed(what) {
   }
   // Without channels the state is what there is to say: why a daemon is waited for.
   if (what === "state" && spectraOf(session.topics).length === 0) showTopics();
+  if (what === "descriptions") rest();
   if (what === "descriptions") ask();
   if (what === "descriptions") showControls();
   if (what === "descriptions") panels.touch();
@@ -434,6 +446,7 @@ function rowsCame(blocks) {
 
 function rowCame(channel, role, row, description) {
   panels.append(channel, role, row, description);
+  rest();
 }
 
 function phaseChanged(next) {

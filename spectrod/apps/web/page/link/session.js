@@ -7,7 +7,7 @@ import { Channel, RING_ROWS } from "../rows/channel.js";
 import { streamRole, streamsWanted } from "./demand.js";
 import { breakText, EventLog } from "./events.js";
 import { LevelSeries } from "../rows/levelseries.js";
-import { storedSpan } from "../rows/stored.js";
+import { restOf, storedSpan } from "../rows/stored.js";
 import { isZone } from "../plot/time.js";
 import { ambiguousNames, chosenTopics, findTopic, inOrder, missingText, spectraOf, topicName } from "./topics.js";
 
@@ -65,9 +65,9 @@ export class Session {
     return this.hello?.is_archive === true;
   }
 
-  /** Span of what an archive has of the topics on the screen [ms]; null without one. */
+  /** Span of what an archive has of the topics on the screen [ms], or where those of daemons rest; null without. */
   get stored() {
-    return storedSpan(this.channels.map(({ info }) => info));
+    return storedSpan(this.channels.map(({ info }) => info)) ?? restOf(this.channels);
   }
 
   /** Time zone of the first source on the screen that says one this browser knows; empty: none. */
@@ -153,6 +153,8 @@ export class Session {
   #describe(description) {
     const channel = this.#channelOf(description.id);
     if (channel === undefined || channel.info.topic !== description.topic) return;
+    // One without a row says nothing of the rows that are here.
+    if (description.newest_ms !== undefined && channel.receivedAt !== null) return;
     const { role } = streamRole(description.id);
     this.#descriptions.set(description.generation & 0xffff, { description: Object.freeze(description), channel, role });
     channel.describe(role, description);
@@ -246,12 +248,13 @@ export class Session {
     return topicName(info, this.#ambiguous);
   }
 
-  /** Time of the newest row of an endpoint's topics on the screen [ms], or null; of archives the end of all. */
+  /** Time of the newest row of an endpoint's topics on the screen [ms], else where they rest, or null; of archives the end of all. */
   newestMs(endpoint) {
     if (this.isArchive) return this.stored?.t1 ?? null;
-    const rings = this.channels.filter(({ info }) => info.endpoint === endpoint).map(({ ring }) => ring);
+    const own = this.channels.filter(({ info }) => info.endpoint === endpoint);
+    const rings = own.map(({ ring }) => ring);
     const times = rings.filter((ring) => ring !== null && ring.length > 0).map((ring) => ring.timeAt(0));
-    return times.length > 0 ? Math.max(...times) : null;
+    return times.length > 0 ? Math.max(...times) : (restOf(own)?.t1 ?? null);
   }
 
   /**
