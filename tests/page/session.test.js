@@ -362,3 +362,21 @@ test("events are in order of time, each once, and at most 500", () => {
   assert.equal(log.entries.length, 500);
   assert.equal(log.entries[0].t0, 1999000);
 });
+
+test("a description without a row says where the time rests, and nothing once there are rows", () => {
+  const { session } = setUp([MIC0, MIC1, FAR]);
+  session.select([MIC0.topic, MIC1.topic, `${FAR.topic}@${FAR.endpoint}`]);
+  const newest = () => [MIC0, FAR].map(({ endpoint }) => session.newestMs(endpoint));
+  assert.deepEqual([session.stored, ...newest()], [null, null, null]);
+  session.text(streamText(0, "waterfall", 1, { newest_ms: 5000 }));
+  session.text(streamText(1, "waterfall", 2, { topic: MIC1.topic, newest_ms: 7000 }));
+  session.text(streamText(2, "waterfall", 3, { newest_ms: null }));
+  assert.deepEqual([session.stored, ...newest()], [{ t1: 7000 }, 7000, null]);
+  const [channel] = session.channels;
+  session.text(streamText(0, "waterfall", 4));
+  session.rows([block(4, quiet({ tMs: 9000 }))]);
+  assert.deepEqual([session.stored, ...newest()], [null, 9000, null]);
+  const { description: live } = channel;
+  session.text(streamText(0, "waterfall", 5, { newest_ms: 5000 }));
+  assert.equal(channel.description, live);
+});

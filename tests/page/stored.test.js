@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { atStored, storedSpan } from "../../spectrod/apps/web/page/rows/stored.js";
+import { atStored, restOf, storedSpan } from "../../spectrod/apps/web/page/rows/stored.js";
 import { Session } from "../../spectrod/apps/web/page/link/session.js";
 import { bannerText } from "../../spectrod/apps/web/page/panel/captions.js";
 import { healthGroups } from "../../spectrod/apps/web/page/side/health.js";
@@ -28,6 +28,15 @@ test("a view without a time ends with what is stored, and shows all of it the fi
   assert.deepEqual(atStored({ t1: null, span: 60 }, stored, false), { t1: 40 * DAY });
   assert.deepEqual(atStored({ t1: 5, span: 60 }, stored, true), {});
   assert.deepEqual(atStored({ t1: null, span: 60 }, null, true), {});
+});
+
+test("daemons' channels rest at the end of what is stored of them until a row of one comes", () => {
+  const channel = (newest_ms, receivedAt = null) => ({ receivedAt, description: newest_ms === undefined ? null : { newest_ms } });
+  assert.equal(restOf([]), null);
+  assert.equal(restOf([channel(undefined), channel(null)]), null);
+  assert.deepEqual(restOf([channel(5), channel(undefined), channel(9)]), { t1: 9 });
+  assert.equal(restOf([channel(5), channel(undefined, 1)]), null);
+  assert.deepEqual(atStored({ t1: null, span: 30 }, { t1: 9 }, true), { t1: 9 });
 });
 
 function sessionOf(topics) {

@@ -1,0 +1,174 @@
+"""Channels from which no rows come: the page shows their past, and goes live with a row."""
+
+import contextlib
+import os
+import re
+import secrets
+import time
+import wave
+
+import numpy as np
+import pytest
+from made_up_daemon import SPEC, TOPIC, MadeUpDaemon, tone
+from programs import running, running_web
+from tabs import HAS_ROWS, MIC, Tab, wait_for_rows
+from test_bad_input import record
+
+from spectrod.client.control import Control
+from spectrod.lib.errors import UnavailableError
+
+pytestmark = [pytest.mark.extended, pytest.mark.timeout(300)]
+
+CONFIG = """
+[analysis]
+win_length = 4800
+nfft = 4800
+hop = 1200
+[publish]
+endpoints = ["{endpoint}"]
+[engine]
+engine = "numpy"
+[recordings.all]
+product = "dbfs"
+pyramid = true
+[sources.other]
+uri = "signal:pink,-30"
+[sources.mic]
+uri = "{uri}"
+"""
+ROWS = 120
+"""Rows that are recorded: three seconds."""
+HERTZ, FS = 5000, 48000
+VIEW = f"v=1&topic={MIC}&axis=linear&span=10&db=-120:0"
+PAST = re.compile(r"the past, \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d UTC")
+
+
+@contextlib.contextmanager
+def running_daemon(folder, uri):
+    endpoint = f"ipc://{folder}/{secrets.token_hex(6)}.ipc"
+    (folder / "c.toml").write_text(CONFIG.format(endpoint=endpoint, uri=uri))
+    environment = os.environ | {"XDG_RUNTIME_DIR": str(folder), "STATE_DIRECTORY": str(folder)}
+    arguments = ("run", "--config", folder / "c.toml", "--show", "none", "--log-level", "error")
+    with running(*arguments, env=environment):
+        yield endpoint
+
+
+def wait_for(is_true):
+    """Wait until a condition holds; the daemon tells no client when it has recorded."""
+    deadline_s = time.monotonic() + 60.0
+    while not is_true():
+        assert time.monotonic() < deadline_s, is_true
+        time.sleep(0.1)
+
+
+def of_mic(endpoint, name, key, field):
+    """Return what a daemon's status says of the source; None before it answers."""
+    try:
+        with Control(endpoint, timeout_s=1.0) as control:
+            listed = control.call("status")[name]
+    except UnavailableError:
+        return None
+    return next(one[field] for one in listed if one[key] == "mic")
+
+
+def recorded_rows(endpoint):
+    return of_mic(endpoint, "recorders", "source", "rows") or 0
+
+
+def wav(path):
+    """Write a tone of -20 dBFS."""
+    samples = 10.0 ** (-20.0 / 20.0) * np.sin(2.0 * np.pi * HERTZ * np.arange(3 * FS) / FS)
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(FS)
+        file.writeframes(np.rint(32767.0 * samples).astype("<i2").tobytes())
+
+
+def opened(open_context, link, fragment):
+    tab = Tab(open_context(viewport={"width": 1280, "height": 800}), link.partition("#")[0])
+    tab.open(fragment, waits=False)
+    tab.page.locator(".banner", has_text=PAST).wait_for()
+    return tab
+
+
+def check_tone(tab, hertz, f0, f1, y_css=8):
+    """Wait until the waterfall is brightest at a frequency; pyramids have merged some bins."""
+    wanted = tab.pixel_of(hertz, "linear", f0, f1)
+    deadline_s = time.monotonic() + 20.0
+    while abs((found := tab.brightest_column(y_css))[0] + 0.5 - wanted) > 8.0:
+        assert time.monotonic() < deadline_s, (found, wanted)
+
+
+def check_past(open_context, link, state):
+    """Open a page of the silent channel; return it once its past was found to be shown."""
+    tab = opened(open_context, link, f"{VIEW}&f=0:24000&c={HERTZ}")
+    check_tone(tab, HERTZ, 0.0, 24000.0)
+    said = re.compile(rf"the past, .* UTC; mic: {state}; and 1 more")
+    tab.page.locator("#connection", has_text=said).wait_for()
+    tab.page.locator("#status dd[data-grade=notice]", has_text="none yet").wait_for()
+    tab.page.locator("#cursors td", has_text="-20.0 dBFS").first.wait_for()
+    tab.page.locator(".panel .legend", has_text=re.compile(r"\d\d:\d\d:\d\d\.\d UTC")).wait_for()
+    tab.page.evaluate("text => { location.hash = text; }", f"{VIEW}&f=4000:7000&c={HERTZ}")
+    check_tone(tab, HERTZ, 4000.0, 7000.0)
+    tab.focus_plot()
+    tab.page.keyboard.press("Shift+ArrowRight")  # which the address then has
+    tab.page.wait_for_function("() => !location.hash.includes('span=10&')")
+    assert "&t=" not in tab.fragment()
+    check_tone(tab, HERTZ, 4000.0, 7000.0)
+    assert tab.problems == []
+    return tab
+
+
+def test_a_paused_source_shows_what_was_recorded_until_it_goes_on(open_context, tmp_path):
+    """Also after the server has started again; the first row makes the page live."""
+    with running_daemon(tmp_path, f"signal:sine,{HERTZ},-20") as endpoint:
+        wait_for(lambda: recorded_rows(endpoint) >= ROWS)
+        with Control(endpoint) as control:
+            control.call("pause", source="mic")
+        web = (endpoint, "--recordings", tmp_path / "recordings")
+        with running_web(*web) as (link, _):
+            check_past(open_context, link, "paused")
+        with running_web(*web) as (link, _):
+            tab = check_past(open_context, link, "paused")
+            with Control(endpoint) as control:
+                control.call("resume", source="mic")
+            tab.page.wait_for_function(HAS_ROWS)
+            tab.page.locator("#connection", has_text=re.compile("^live")).wait_for()
+            tab.page.locator(".panel .legend", has_text=re.compile("^live")).wait_for()
+            check_tone(tab, HERTZ, 4000.0, 7000.0)
+            assert tab.problems == []
+
+
+def test_a_file_that_has_ended_shows_what_was_recorded(open_context, tmp_path):
+    """The daemon goes on with its other source."""
+    wav(tmp_path / "tone.wav")
+    with running_daemon(tmp_path, tmp_path / "tone.wav") as endpoint:
+        wait_for(lambda: of_mic(endpoint, "sources", "name", "state") == "finished")
+        with running_web(endpoint, "--recordings", tmp_path / "recordings") as (link, _):
+            check_past(open_context, link, "finished")
+
+
+def test_rows_of_other_settings_replace_what_was_stored(open_context, tmp_path):
+    """Of a channel that never had a row the torn files beside the whole one harm nothing."""
+    folder = tmp_path / "recordings" / "all" / "mic"
+    folder.mkdir(parents=True)
+    whole = record(folder, time.time_ns() - 60 * 10**9)
+    (folder / "torn.spd").write_bytes(whole[:100])
+    (folder / "pyramid").mkdir()
+    (folder / "pyramid" / "pyramid.json").write_text('{"format": 1e999')
+    daemon = MadeUpDaemon(tmp_path)
+    with (
+        daemon.running(),
+        running_web(daemon.endpoint, "--recordings", tmp_path / "recordings") as (link, _),
+    ):
+        tab = opened(open_context, link, f"v=1&topic={TOPIC}&axis=linear&span=20&db=-120:0")
+        check_tone(tab, 1000, 0.0, 24000.0)
+        unread = "the past: 2 files of recordings cannot be read: damaged, or of another kind"
+        tab.page.locator("#notice", has_text=unread).wait_for()
+        daemon.fields = {"win_length": 2400, "nfft": 2400}
+        daemon.live = lambda: tone(-20.0, 2000)[: SPEC.n_values // 2 + 1]
+        tab.page.wait_for_function(HAS_ROWS)
+        wait_for_rows(tab, 2)
+        check_tone(tab, 4000, 0.0, 24000.0, 2)
+        assert tab.problems == []
