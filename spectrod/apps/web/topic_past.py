@@ -37,7 +37,7 @@ class TopicPast:
     facts : RowFacts
         What is constant of its rows.
     newest_ms : float or None
-        End of the newest stored row or cell [ms since 1970]; None without any.
+        End of the newest stored row, or of the cell that has it [ms since 1970]; None without.
     """
 
     facts: RowFacts
@@ -90,10 +90,12 @@ class TopicPasts:
         facts = described_facts(topic, meta) or _recorded_facts(topic, found)
         if facts is None:
             return None
-        ends = [*_ends_of_files(index, found), *_ends_of_pyramids(index, found)]
         remembered = self._ring.span_ns(topic.id)
-        newest_ns = max([*ends, *([remembered[1]] if remembered else [])], default=None)
-        return TopicPast(facts, None if newest_ns is None else newest_ns / 1e6)
+        ends = [*_ends_of_files(index, found), *([remembered[1]] if remembered else [])]
+        rows_ns = max(ends, default=0)
+        cells = [end for begin, end in _last_cells(index, found) if begin >= rows_ns]
+        newest_ns = max([rows_ns, *cells])
+        return TopicPast(facts, newest_ns / 1e6 if newest_ns else None)
 
 
 def described_past(topic: TopicInfo, meta: Meta | None) -> TopicPast | None:
@@ -159,25 +161,29 @@ def _end_now_ns(index: RecordingIndex, file: StoredFile) -> int:
     return file.begin_utc_ns if end_ns is None else end_ns
 
 
-def _ends_of_pyramids(index: RecordingIndex, found: Found) -> Iterator[int]:
-    """Yield the ends of the finest cells of pyramids [ns]; those that cannot be read have none."""
+def _last_cells(index: RecordingIndex, found: Found) -> Iterator[tuple[int, int]]:
+    """Yield begin and end of the last of the finest cells of pyramids [ns].
+
+    It ends later than its last row. Pyramids that cannot be read have none.
+    """
     for pyramid in found.pyramids:
         try:
-            end_ns = _end_of_pyramid_ns(index, pyramid)
+            cell = _last_cell(index, pyramid)
         except OSError:  # it has vanished since
             continue
         except SpectrodError as error:
             index.log_once(printable(str(error)))
             continue
-        if end_ns is not None:
-            yield end_ns
+        if cell is not None:
+            yield cell
 
 
-def _end_of_pyramid_ns(index: RecordingIndex, pyramid: Pyramid) -> int | None:
+def _last_cell(index: RecordingIndex, pyramid: Pyramid) -> tuple[int, int] | None:
     reader = index.open_pyramid(pyramid)
     try:
-        # Coarser cells end later than their last row.
-        spans = (reader.span_utc_ns(n) for n in range(len(reader.about.cells_ns)))
-        return next((span[1] for span in spans if span), None)
+        for level, cell_ns in enumerate(reader.about.cells_ns):
+            if span := reader.span_utc_ns(level):
+                return span[1] - cell_ns, span[1]
+        return None
     finally:
         reader.close()

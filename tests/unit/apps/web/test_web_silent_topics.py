@@ -55,7 +55,7 @@ def written(folder, n=3, *, spec=SPEC, begin_ns=BEGIN_NS, kind="segment", name="
     place = folder / "all" / "mic"
     place.mkdir(parents=True, exist_ok=True)
     index = np.arange(n, dtype=np.int64) * spec.hop
-    t_ns = begin_ns + index * S // int(spec.fs)
+    t_ns = begin_ns + index * S // round(spec.fs)
     values = np.full((n, 1, spec.n_values), -50.0, np.float32)
     batch = SpectrumBatch(values, index, t_ns, t_ns, spec, "numpy")
     about = Description(spec, "mic", ("0",), "spectrod test")
@@ -131,6 +131,17 @@ def test_the_newest_time_is_the_end_of_the_last_row(tmp_path, kind):
     past = found(tmp_path)
     assert past.newest_ms == end_ms(7)
     assert past.facts.fields["n_bins"] == SPEC.n_values
+
+
+def test_a_cell_is_no_newer_than_the_row_in_it(tmp_path):
+    """A pyramid's cells end later than rows; one that begins after all known rows is newer."""
+    half = replace(SPEC, win_length=500, hop=500)
+    written(tmp_path, 7, spec=half)
+    written(tmp_path, 7, spec=half, kind="pyramid")
+    assert found(tmp_path).newest_ms == end_ms(3.5)
+    written(tmp_path / "more", 3, spec=half)
+    written(tmp_path / "more", 7, spec=half, kind="pyramid")
+    assert found(tmp_path / "more").newest_ms == end_ms(4)
 
 
 def test_the_newest_time_counts_the_memory_of_the_server(tmp_path):
