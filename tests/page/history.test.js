@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { hasBars } from "../../spectrod/apps/web/page/rows/spectrumsum.js";
 import { decodeHistory, rowsOf } from "../../spectrod/apps/web/page/rows/answer.js";
 import { columnFor, exportAddress, History, LADDER_MS, TILE_COLUMNS } from "../../spectrod/apps/web/page/rows/history.js";
 
@@ -82,6 +83,13 @@ test("columns become rows with the middle of their time; gaps are left out and s
   ]);
   const { description } = rows[0];
   assert.deepEqual([description.row_s, description.bits, description.first_hz, description.bin_hz], [1, 16, 4000, 8000]);
+});
+
+test("columns have what their sums over bins need", () => {
+  const said = { enbw_hz: 15, weighting: "A" };
+  const [{ description }] = rowsOf(decodeHistory(body({ sources: ["segment"], ...said }, (n) => n)));
+  assert.deepEqual({ enbw_hz: description.enbw_hz, weighting: description.weighting }, said);
+  assert.ok(hasBars({ ...description, unit: "dBFS" }));
 });
 
 test("what the server did not receive, because nobody watched, is no gap", () => {

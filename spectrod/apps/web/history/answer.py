@@ -160,12 +160,16 @@ class _Answering:
         filling.fill(topic.id, found, self.ring)
         left_out = [*filling.left_out, *index.left_out(topic.source)][:_LEFT_OUT_MAX]
         damaged = index.damaged(topic.source)  # as long as they are there: answers are final
-        header = _header(topic, grid, frequencies) | {
-            "layers": list(request.layers),
-            "row_s": spec.row_s if (spec := _newest_spec(found)) else None,
-            "sources": filling.sources,
-            "left_out": [*damaged, *left_out],
-        }
+        header = (
+            _header(topic, grid, frequencies)
+            | _window(topic.id, found, self.ring)
+            | {
+                "layers": list(request.layers),
+                "row_s": spec.row_s if (spec := _newest_spec(found)) else None,
+                "sources": filling.sources,
+                "left_out": [*damaged, *left_out],
+            }
+        )
         if level is not None:
             header["unit"] = level.unit
         is_final = (
@@ -260,6 +264,13 @@ def _newest_spec(found: Found) -> SpectrumSpec | None:
     if newest is not None:
         return newest.description.spec
     return found.pyramids[0].spec if found.pyramids else None
+
+
+def _window(topic_id: int, found: Found, ring: Ring) -> dict[str, Any]:
+    """Return what sums over bins need beside their levels, of the rows that have the axis."""
+    spec, live = _newest_spec(found), ring.enbw_hz_and_weighting(topic_id)
+    recorded = (None, None) if spec is None else (spec.enbw_hz, spec.weighting)
+    return dict(zip(("enbw_hz", "weighting"), live or recorded, strict=True))
 
 
 def _axis(

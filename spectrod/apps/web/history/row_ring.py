@@ -171,6 +171,7 @@ class _Topic:
     span_ns: int
     unit: str
     enbw_hz: float
+    weighting: str
     cell: int = -1
     n_rows: int = 0
     greatest: Int16Array = field(default_factory=lambda: np.empty(0, np.int16))
@@ -253,6 +254,11 @@ class Ring:
         topic = self._topics.get((topic_id, False))
         return (topic.unit, topic.enbw_hz) if topic else None
 
+    def enbw_hz_and_weighting(self, topic_id: int) -> tuple[float, str] | None:
+        """Return the noise bandwidth of the newest row's window [Hz] and its weighting."""
+        topic = self._topics.get((topic_id, False))
+        return (topic.enbw_hz, topic.weighting) if topic else None
+
     def span_ns(self, topic_id: int) -> tuple[int, int] | None:
         """Return the span of the rows and cells of a topic [ns]; None if there are none."""
         streams = (topic_id, True), (topic_id, False)
@@ -282,9 +288,9 @@ class Ring:
         topic = self._topics.get(stream)
         if topic is None or topic.analysis != analysis:
             axis = HistoryAxis.of_header(header, edges_hz)
-            topic = self._topics[stream] = _Topic(
-                axis, analysis, _row_ns(header), _span_ns(header), header.unit, header.enbw_hz
-            )
+            times = _row_ns(header), _span_ns(header)
+            levels = header.unit, header.enbw_hz, header.weighting
+            topic = self._topics[stream] = _Topic(axis, analysis, *times, *levels)
         return topic
 
     def _add_to_cell(self, stream: Stream, topic: _Topic, cell: int, codes: Int16Array) -> None:
@@ -315,7 +321,9 @@ def _analysis(header: SpectrumHeader | BandsHeader) -> tuple[object, ...]:
         else (header.bands,)
     )
     times = (header.hop, header.frame_hop, header.averaging_frames, header.rate_hz)
-    return header.epoch, header.fs, header.nfft, header.win_length, header.shape, *times, *own
+    levels = (header.unit, header.enbw_hz, header.weighting)
+    lengths = (header.epoch, header.fs, header.nfft, header.win_length, header.shape)
+    return (*lengths, *times, *levels, *own)
 
 
 def _row_ns(header: SpectrumHeader | BandsHeader) -> int:

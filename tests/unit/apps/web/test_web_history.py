@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -249,6 +250,23 @@ def test_the_frequency_range_is_that_of_whole_values(tmp_path):
     assert np.abs(levels(got.layers[0]) - pooled).max() <= 0.0051
     with pytest.raises(ConfigError, match=r"f0=600, f1=700: must overlap the topic's -7.8125 to"):
         answered(asked(0, 20, 20, f0_hz=600.0, f1_hz=700.0), tmp_path)
+
+
+def test_what_sums_over_bins_need_is_said(tmp_path):
+    """Noise bandwidth and weighting are those of live rows, else of the recording, else null."""
+
+    def said(folder, ring=None):
+        found = answered(asked(0, 10, 10), folder, ring).header
+        return found["enbw_hz"], found["weighting"]
+
+    values = noise(20)
+    assert said(tmp_path / "none") == (None, None)
+    recorded(tmp_path, values)
+    assert said(tmp_path) == (SPEC.enbw_hz, "Z")
+    ring = Ring()
+    about_live = msgspec.structs.replace(header(values, 0, BEGIN_NS), enbw_hz=3.0, weighting="A")
+    ring.push(7, about_live, np.zeros(about_live.shape[0], np.uint16))
+    assert said(tmp_path, ring) == (3.0, "A")
 
 
 def test_the_level_is_the_coarsest_that_fits(tmp_path):

@@ -58,12 +58,12 @@ export function rowMsOf({ header: { row_s, sources = [] } }, topicMs) {
 }
 
 /** Return the description of an answer's columns, as one of a stream. */
-function describe({ kind, topic, unit, less, cell_ms, h, f0, f1, edges_hz, slices, first_hz, bin_hz, n_bins }) {
+function describe({ kind, topic, unit, enbw_hz, weighting, less, cell_ms, h, f0, f1, edges_hz, slices, first_hz, bin_hz, n_bins }) {
   const equal = (f1 - f0) / h;
   const bins = slices
     ? { first_hz, bin_hz, n_bins, slices }
     : { first_hz: f0 + equal / 2, bin_hz: equal, n_bins: h, slices: [{ first: 0, per_value: 1, values: h }] };
-  return Object.freeze({ ...U16, kind, topic, unit, row_s: cell_ms / 1000, fs: 1, edges_hz, isDifference: less !== undefined, ...bins });
+  return Object.freeze({ ...U16, kind, topic, unit, enbw_hz, weighting, row_s: cell_ms / 1000, fs: 1, edges_hz, isDifference: less !== undefined, ...bins });
 }
 
 /**
