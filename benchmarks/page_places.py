@@ -5,10 +5,11 @@
 Rows of random levels are recorded, five minutes of them, with a pyramid; a made-up daemon goes on
 where the recording ends. Debian's Chromium shows them: live, paused, past, over the seam between
 recording, server and page, one channel or two over each other, on each axis, at random zooms of
-frequency and time. A place is one that is read: the level under the pointer, in a waterfall or a
-line spectrum, a line of a saved CSV, the Leq and the peak of a selection, a meter. It is equal to
-the rows to half a step of the wire (0.5 dB of live waterfalls, 0.1 dB of the past, docs/web.md) and
-half of the last digit that is written. It ends with an error at the first that is not, or that is
+frequency and time. A place is one that is read: the level under the pointer, in a waterfall, a line
+spectrum or a third-octave bar, a line of a saved CSV, the colour of a pixel of a saved PNG, a bar
+of a saved SVG, the Leq and the peak of a selection, a meter. It is equal to the rows to half a step
+of the wire (0.5 dB of live waterfalls, 0.1 dB of the past, docs/web.md) and half of the last digit
+that is written, or a shade of the PNG. It ends with an error at the first that is not, or that is
 missing.
 """
 
@@ -28,7 +29,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _page_figures import Bar, bars_of, shares_of_colour, waterfalls_of
 from _report import ROOT
+from _third_octaves import band_level, bands_within, bins_of, edges_of
 from numpy.typing import NDArray
 from playwright.sync_api import Browser, Page, sync_playwright
 
@@ -86,14 +89,38 @@ NOTE_STRIPS = """async () => {
       endpoint: channel.info.endpoint, slices, length_s: merged * row_s,
     }));
   };
-  const draw = Strip.prototype.draw;
+  const { draw, figure } = Strip.prototype;
   globalThis.strips = new Map();
+  globalThis.figures = new Map();
+  // Of a live waterfall rows go on coming: those that a figure shows are noted.
+  Strip.prototype.figure = function (events) {
+    const made = figure.call(this, events);
+    const { length } = made.rows;
+    const noted = Array.from({ length }, (_, i) => ({ ...made.rows.at(i), values: null }));
+    const rows = { length, at: (i) => noted[i], timeAt: (i) => noted[i].tMs };
+    globalThis.figures.set(this.channel.info.endpoint, { ...made, rows });
+    return made;
+  };
   Strip.prototype.draw = function (scene) {
     globalThis.strips.set(this.channel.info.endpoint, { strip: this, scene });
     return draw.call(this, scene);
   };
 }"""
-"""Notes the waterfalls as they are drawn, with what they show."""
+"""Notes the waterfalls as they are drawn, on the screen and in figures, with what they show."""
+ROWS_OF_FIGURE = """([heights, places]) => [...globalThis.figures].flatMap(([endpoint, one], k) => {
+  const { newestMs } = one;
+  const msPerPx = one.spanMs / heights[k];
+  return places[k].map(([x, y]) => {
+    const rows = globalThis.rowsOfLine(one.rows, Math.floor(newestMs / msPerPx) - y, msPerPx);
+    return {
+      x, y, k, endpoint, newestMs,
+      rows: rows.map(({ seq, merged, flags, tMs, description: { row_s, slices, epoch } }) => ({
+        seq, merged, flags, tMs, row_s, slices, isLive: epoch !== undefined,
+      })),
+    };
+  });
+})"""
+"""Rows of places of the waterfalls of the last figure."""
 SETTLED = """sinceMs => {
   const { running, doneMs } = globalThis.past;
   return running === 0 && performance.now() - Math.max(sinceMs, doneMs) > 400;
@@ -352,6 +379,104 @@ class Checker:
             assert min(abs(level - one) for one in expected) <= LIVE_DB, (lines[:4], lines[k])
             self.counts[f"{mode}, CSV"] += 1
 
+    def save(self, button: str) -> bytes:
+        """Press a button that saves; return the content."""
+        with self.page.expect_download() as saved:
+            self.page.locator(button).click()
+        return saved.value.path().read_bytes()
+
+    def png(self, view: View, count: int, mode: str) -> None:
+        """Compare colours of a saved figure's waterfalls with the levels of the rows."""
+        self.page.evaluate("() => globalThis.figures.clear()")
+        drawing = self.save("#save-drawing")
+        pictures = waterfalls_of(self.save("#save-picture"), drawing)
+        assert len(pictures) == 1 + view.is_over, len(pictures)
+        # The frame of a plot covers half a line of its edge.
+        sizes = [(one.shape[1] - 4, one.shape[0] - 4) for one in pictures]
+        places = [(2 + self.random.integers((0, 0), size, (count, 2))).tolist() for size in sizes]
+        heights = [one.shape[0] for one in pictures]
+        for one in self.page.evaluate(ROWS_OF_FIGURE, [heights, places]):
+            self._pixel(view, pictures[one["k"]], one, mode)
+
+    def _pixel(self, view: View, picture: Any, one: dict[str, Any], mode: str) -> None:
+        height, width = picture.shape[:2]
+        truth, line_ms = self.truths[one["endpoint"]], 1000.0 * view.span_s / height
+        begin_ms = line_ms * (np.floor(one["newestMs"] / line_ms) - one["y"])
+        shares = shares_of_colour(picture[one["y"], one["x"]])
+        numbers = rows_of(truth, one["rows"], begin_ms, line_ms)
+        if not one["rows"]:
+            assert not len(shares), one
+            check_nothing(truth, one, begin_ms, line_ms)
+            return
+        if not len(shares):  # the mark of a gap
+            assert any(row["flags"] for row in one["rows"]), one
+            return
+        bins = [view.bins(one["x"], width, row["slices"]) for row in one["rows"]]
+        levels = [
+            float(truth.row(n)[own].max())
+            for own, those in zip(bins, numbers, strict=True)
+            for n in those
+        ]
+        errors = np.abs(LO_DB + (shares + 0.5 / 256) * (HI_DB - LO_DB) - max(levels))
+        shade_db = (HI_DB - LO_DB) / 256
+        assert errors.min() <= shade_db + LIVE_DB, (errors, max(levels), one)
+        self.counts[f"{mode}, PNG"] += 1
+
+    def thirds(self, view: View, count: int, mode: str) -> None:
+        """Compare third-octave bars: under the pointer, and in a saved drawing of one channel."""
+        times = set()
+        for one in self.read(count, "line"):
+            found = re.search(r"(-?\d+\.\d) dBFS  (20.*) UTC$", one["text"])
+            left, right = (view.hertz((one["x"] + k) / one["width"]) for k in (0, 1))
+            expected = [
+                max(found_db)
+                for t_ms in ([] if found is None else [ms_of(found[2])])
+                for bands in self._bands(one["spectra"], t_ms)
+                if (found_db := [db for f1, f2, db in bands if f2 > left and f1 < right])
+            ]
+            if found is None:  # no whole band is there
+                continue
+            error = min(abs(float(found[1]) - db) for db in expected)
+            assert error <= PAST_DB + TEXT_DB + FINE_DB, (one, found[1], expected)
+            self.counts[f"{mode}, third octave"] += 1
+            times.add(ms_of(found[2]))
+        if mode != "live" and not view.is_over and len(times) == 1:
+            spectra = self.page.evaluate("() => [...globalThis.strips.values()].flatMap(spectraOf)")
+            own = [one for one in spectra if one["endpoint"] == next(iter(self.truths))]
+            self._drawn_bars(view, list(self._bands(own, times.pop())), mode)
+
+    def _bands(
+        self, spectra: list[dict[str, Any]], t_ms: float
+    ) -> Iterator[list[tuple[float, float, float]]]:
+        """Yield edges and levels of the bands of each row that a line spectrum may be of."""
+        for own in spectra:
+            truth, slices = self.truths[own["endpoint"]], own["slices"]
+            starts, stops = bins_of(slices, SPEC.n_values)
+            edges = edges_of(slices, SPEC.n_values, BIN_HZ)
+            bands = bands_within(float(edges[0][0]), float(edges[1][-1]), BIN_HZ)
+            for those in rows_about(truth, t_ms, own["length_s"]):
+                power = np.mean([10.0 ** (truth.row(n).astype(float) / 10.0) for n in those], 0)
+                sums = np.concatenate([[0.0], np.cumsum(power)])
+                means = (sums[stops] - sums[starts]) / (stops - starts)
+                yield [(*band, band_level(means, edges, band, ENBW_HZ)) for band in bands]
+
+    def _drawn_bars(
+        self, view: View, rows: list[list[tuple[float, float, float]]], mode: str
+    ) -> None:
+        """Compare ends and tops of the bars of a saved drawing."""
+        bars = bars_of(self.save("#save-drawing"))
+        shown = [[one for one in row if one[1] > view.f0 and one[0] < view.f1] for row in rows]
+        error, row = min((bar_error(bars, row), row) for row in shown)
+        assert len(bars) == len(row), (len(bars), row)
+        assert error <= PAST_DB + FINE_DB + 0.01, (error, bars, row)
+        for bar, (f1, f2, _) in zip(bars, row, strict=True):
+            left, right = view.hertz(bar.left), view.hertz(bar.right + bar.px)
+            px_hz = view.hertz(bar.left + bar.px) - left
+            assert abs(left - max(f1, view.f0)) <= 0.05 * px_hz, (bar, f1)
+            assert right - min(f2, view.f1) <= 1.05 * (right - view.hertz(bar.right)), (bar, f2)
+            assert right - min(f2, view.f1) >= -0.05 * px_hz, (bar, f2)
+        self.counts[f"{mode}, drawn third octave"] += len(bars)
+
     def selection(self, view: View, mode: str) -> None:
         """Compare Leq, peak and number of rows of a selection of whole bins."""
         truth = self.truth
@@ -404,6 +529,14 @@ class Checker:
         texts = [float(one.get_attribute("aria-valuenow") or "nan") for one in ends.all()[:2]]
         assert sorted(texts) == [LO_DB, HI_DB], texts
         self.counts[f"{mode}, bar"] += 2
+
+
+def bar_error(bars: list[Bar], row: list[tuple[float, float, float]]) -> float:
+    """Return the greatest difference of tops of bars and levels [dB]; infinite of other numbers."""
+    if len(bars) != len(row) or not row:
+        return math.inf
+    tops = [HI_DB - bar.top * (HI_DB - LO_DB) for bar in bars]
+    return max(abs(top - db) for top, (_, _, db) in zip(tops, row, strict=True))
 
 
 def rows_about(truth: Truth, t_ms: float, length_s: float) -> Iterator[range]:
@@ -595,13 +728,14 @@ def open_page(browser: Browser, address: str, truths: dict[str, Truth]) -> Page:
     return page
 
 
-def look(checker: Checker, mode: str, view: View, n_places: int) -> None:
-    """Compare places of one view, shown in one way."""
+@contextlib.contextmanager
+def shown(checker: Checker, mode: str, view: View, **more: str) -> Iterator[None]:
+    """Show a view in one way, while rows come."""
     page, truth = checker.page, checker.truth
     t1 = {} if mode in {"live", "paused"} else {"t": str(time_of(checker, mode, view.span_s))}
     # The page knows what the values of an axis are of from the first row on it.
     begin_rows(checker.truths)
-    checker.show(view, **t1)
+    checker.show(view, **t1, **more)
     wait_for_rows(page, truth, 20)
     checker.settle()
     if mode == "paused":
@@ -609,11 +743,27 @@ def look(checker: Checker, mode: str, view: View, n_places: int) -> None:
         page.keyboard.press("Space")
         page.locator(".banner", has_text="paused").first.wait_for()
         checker.settle()
-    checker.falls(view, n_places - n_places // 4, mode)
-    checker.lines(view, n_places // 4, mode)
-    checker.bar(mode)
+    yield
     # The server's memory of rows is not of all day: older ones would be cells of a second.
     stop_rows(checker.truths)
+
+
+def look(checker: Checker, mode: str, view: View, n_places: int, *, has_png: bool) -> None:
+    """Compare places of one view, shown in one way."""
+    with shown(checker, mode, view):
+        checker.falls(view, n_places - n_places // 4, mode)
+        checker.lines(view, n_places // 4, mode)
+        checker.bar(mode)
+        if has_png:
+            checker.png(view, n_places // 2, mode)
+
+
+def look_at_bars(checker: Checker, mode: str, view: View) -> None:
+    """Compare third-octave bars of a view; of one too narrow for any the page shows the bins."""
+    if not bands_within(max(view.f0, BIN_HZ), view.f1, BIN_HZ):
+        return
+    with shown(checker, mode, view, bars="third"):
+        checker.thirds(view, 6, mode)
 
 
 def time_of(checker: Checker, mode: str, span_s: float) -> int:
@@ -639,14 +789,16 @@ def run(checker: Checker, n_places: int, recorded_s: int) -> None:
         view = random_view(checker.random, recorded_s, is_over=n % 3 == 2)
         mode = MODES[n % len(MODES)]
         try:
-            look(checker, mode, view, 12)
+            look(checker, mode, view, 12, has_png=n % 3 == 1 or n % 6 == 5)
+            if not view.is_over and mode != "live":
+                checker.csv(5, mode)
+            if n % 3 == 0 or n % 6 == 2:
+                look_at_bars(checker, mode, view)
         except AssertionError:
             truth = checker.truth
             seam_ms = truth.begin_ms + ROW_MS * truth.n_recorded
             print(f"{mode}, place {checker.counts.total()}: {view}, live from {seam_ms:.0f} on")
             raise
-        if not view.is_over and mode != "live":
-            checker.csv(5, mode)
         if n % 4 == 1:
             checker.selection(view, mode)
         if n % 4 == 2:

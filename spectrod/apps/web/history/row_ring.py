@@ -288,9 +288,15 @@ class Ring:
         topic = self._topics.get(stream)
         if topic is None or topic.analysis != analysis:
             axis = HistoryAxis.of_header(header, edges_hz)
-            times = _row_ns(header), _span_ns(header)
-            levels = header.unit, header.enbw_hz, header.weighting
-            topic = self._topics[stream] = _Topic(axis, analysis, *times, *levels)
+            topic = self._topics[stream] = _Topic(
+                axis=axis,
+                analysis=analysis,
+                length_ns=_row_ns(header),
+                span_ns=_span_ns(header),
+                unit=header.unit,
+                enbw_hz=header.enbw_hz,
+                weighting=header.weighting,
+            )
         return topic
 
     def _add_to_cell(self, stream: Stream, topic: _Topic, cell: int, codes: Int16Array) -> None:
