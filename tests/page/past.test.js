@@ -104,6 +104,15 @@ test("live rows of another zoom stay until the past has the values of this one, 
   assert.deepEqual([back.since, back.past.length], [10, 105]);
 });
 
+test("while no rows come after a zoom, those of before it have the values of that zoom still", () => {
+  const ring = zoomedOut();
+  const alike = alikeOf(ring, true);
+  assert.equal(alike, 0);
+  const { past: found, since, seamMs } = refilled(ring, columns(9000, 10_130), { untilMs: 10_130, alike });
+  assert.deepEqual([since, seamMs], [10, 10_100]);
+  assert.equal(new JoinedRows(ring, found, since).length, 3 + 110);
+});
+
 test("rows are all alike where nothing has changed but the analysis, or the times of a description", () => {
   for (const other of [{ ...ZOOMED, epoch: "other" }, { ...ZOOMED, bin_hz: 5 }, { ...WHOLE, row_s: 0.01 }]) {
     const ring = zoomedOut(Object.freeze(other));

@@ -98,7 +98,10 @@ export function refilled(live, past, { untilMs, alike }) {
   const sum = (rows) => rows.reduce((total, row) => total + lengthMs(row), 0);
   const known = past.filter((row) => row.tMs >= shownMs && row.tMs < toMs);
   const wanted = alike > 0 || known.length === 0 ? live.description : known[0].description;
-  if (alike === 0 && hasSameValues(wanted, live.description)) return asTheyCame;
+  if (alike === 0 && hasSameValues(wanted, live.description)) {
+    // No rows come, of the bins that are shown.
+    return live.alike === 0 ? asTheyCame : refilled(live, past, { untilMs, alike: live.alike });
+  }
   const same = known.filter((row) => hasSameValues(row.description, wanted));
   if (others.length === 0 || sum(same) < COVERED * sum(others.map((i) => live.at(i)))) return asTheyCame;
   return { past: withMarks(past, others.map((i) => live.at(i))), since: live.total - alike, seamMs: toMs };
