@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from spectrod.apps.web.compressed import accepts_gzip, compressed
-from spectrod.apps.web.page_bundle import bundle
+from spectrod.apps.web.page_bundle import bundle, short_style
 
 PAGE_FOLDER: Final = Path(__file__).parent / "page"
 FIRST_FILE: Final = "index.html"
@@ -69,7 +69,8 @@ def read_page(folder: Path = PAGE_FOLDER) -> Mapping[str, PageFile]:
     if FIRST_FILE not in files:
         return files
     modules = {name: text.decode() for name, text in contents.items() if name.endswith(".js")}
-    joined = {_MAIN: bundle(modules, _MAIN).encode(), _STYLE: contents[_STYLE]}
+    texts = {_MAIN: bundle(modules, _MAIN), _STYLE: short_style(contents[_STYLE].decode())}
+    joined = {name: text.encode() for name, text in texts.items()}
     first = contents[FIRST_FILE]
     for name, content in joined.items():
         kept = f"{_tag(content)}-{name}"
