@@ -62,7 +62,7 @@ READ = """([seed, count]) => {
     const text = panel.querySelector(".readout").textContent;
     const { endpoint } = strip.channel.info;
     const { width: widthPx, height: heightPx } = strip.canvas;
-    const { line, msPerPx } = strip.lineAt(y);
+    const { line, msPerPx } = strip.pixelAt({ x, y });
     // Of a page that is slow for a moment the server merges rows: which ones, each row says.
     const drawn = globalThis.rowsOfLine(strip.rows, line, msPerPx);
     const rows = drawn.map(({ seq, merged }) => [seq, merged]);

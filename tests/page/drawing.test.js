@@ -7,7 +7,8 @@ import { fileName, traceCsv } from "../../spectrod/apps/web/page/side/export.js"
 import { LevelFollower, shownLevels } from "../../spectrod/apps/web/page/rows/follow.js";
 import { healthGroups } from "../../spectrod/apps/web/page/side/health.js";
 import { labelOffset } from "../../spectrod/apps/web/page/panel/overlay.js";
-import { drawLevelRuler, drawTimeRuler, placeLabels } from "../../spectrod/apps/web/page/plot/ruler.js";
+import { makeAxis } from "../../spectrod/apps/web/page/plot/axis.js";
+import { drawFrequencyRuler, drawLevelRuler, drawTimeRuler, placeLabels } from "../../spectrod/apps/web/page/plot/ruler.js";
 import { savePast } from "../../spectrod/apps/web/page/side/saving.js";
 import { lineOffsets } from "../../spectrod/apps/web/page/plot/trace.js";
 import { makeView } from "../../spectrod/apps/web/page/panel/view.js";
@@ -69,7 +70,7 @@ function paper(width, height, signPx) {
   const texts = [];
   const nothing = () => {};
   const context = { clearRect: nothing, beginPath: nothing, moveTo: nothing, lineTo: nothing, stroke: nothing, fill: nothing, measureText: (text) => ({ width: signPx * text.length }) };
-  context.fillText = (text, x, y, maxWidth = Infinity) => texts.push({ text, y, left: x - Math.min(signPx * text.length, maxWidth) });
+  context.fillText = (text, x, y, maxWidth = Infinity) => texts.push({ text, y, left: x - (context.textAlign === "left" ? 0 : Math.min(signPx * text.length, maxWidth)) });
   return { canvas: { width, height, getContext: () => context }, texts };
 }
 
@@ -78,7 +79,7 @@ test("labels of times and levels are whole in any gutter: a cut one would be ano
     for (const days of [0.001, 1, 30, 400]) {
       const { canvas, texts } = paper(64 * ratio, 400 * ratio, 7 * ratio);
       const t1Ms = Date.UTC(2026, 10, 26, 12);
-      drawTimeRuler(canvas, { t0Ms: t1Ms - days * 86_400_000, t1Ms, isUp: days > 1, zone: "UTC", entries: [] }, {}, ratio);
+      drawTimeRuler(canvas, { t0Ms: t1Ms - days * 86_400_000, t1Ms, direction: days > 1 ? "up" : "down", zone: "UTC", entries: [] }, {}, ratio);
       drawLevelRuler(canvas, { lo: -175, hi: -133 }, {}, ratio);
       assert.ok(texts.length > 5);
       for (const { text, left } of texts) assert.ok(left >= 0, `${text} begins at ${left}`);
@@ -87,25 +88,55 @@ test("labels of times and levels are whole in any gutter: a cut one would be ano
 });
 
 /** Texts of a time scale, as they are written, with their heights. */
-function timeTexts(days, height, zone, isUp) {
-  const { canvas, texts } = paper(80, height, 7);
+function timeTexts(days, height, zone, direction, width = 80) {
+  const { canvas, texts } = paper(width, height, 7);
   const t1Ms = Date.UTC(2026, 10, 26, 23, 30);
-  drawTimeRuler(canvas, { t0Ms: t1Ms - days * 86_400_000, t1Ms, isUp, zone, entries: [] }, {}, 1);
+  drawTimeRuler(canvas, { t0Ms: t1Ms - days * 86_400_000, t1Ms, direction, zone, entries: [] }, {}, 1);
   return texts;
 }
 
 test("where rows move up a scale of times has the same labels at heights from the bottom", () => {
-  const [down, up] = [false, true].map((isUp) => new Map(timeTexts(0.001, 401, "UTC", isUp).map(({ text, y }) => [text, y])));
+  const [down, up] = ["down", "up"].map((direction) => new Map(timeTexts(0.001, 401, "UTC", direction).map(({ text, y }) => [text, y])));
   assert.ok(down.size > 5);
   assert.deepEqual(new Set(up.keys()), new Set(down.keys()));
   for (const [text, y] of down) assert.ok(Math.abs(up.get(text) - (401 - y)) < 1e-9, text);
 });
 
 test("a scale of times has the date of its top and its zone, where its ticks are no dates and there is room", () => {
-  const written = (days, height, zone) => timeTexts(days, height, zone, false).map(({ text }) => text);
+  const written = (days, height, zone) => timeTexts(days, height, zone, "down").map(({ text }) => text);
   assert.deepEqual(written(0.001, 400, "Europe/Berlin").slice(0, 2), ["2026-11-27", "GMT+1"]);
   assert.equal(written(30, 400, "UTC")[0], "UTC");
   assert.ok(!written(0.001, 60, "UTC").includes("UTC"));
+});
+
+test("below a waterfall the date is at the right, the zone at the left, and labels between them do not touch", () => {
+  for (const width of [240, 290, 700, 1300]) {
+    for (const days of [0.0001, 0.001, 0.5, 2]) {
+      const texts = timeTexts(days, 26, "Europe/Berlin", "right", width);
+      const found = texts.map(({ text, left }) => ({ text, left, length: 7 * text.length }));
+      const [date, zone] = ["2026-11-27", "GMT+1"].map((text) => found.find((one) => one.text === text));
+      assert.deepEqual([date.left + date.length, zone.left], [width, 0]);
+      const ordered = found.sort((a, b) => a.left - b.left);
+      ordered.slice(1).forEach((one, k) => assert.ok(one.left >= ordered[k].left + ordered[k].length, `${one.text} in ${width} px`));
+      assert.ok(found.length > 2, `${width} px`);
+    }
+  }
+  assert.ok(!timeTexts(0.001, 26, "UTC", "right", 200).some(({ text }) => text === "UTC"));
+  const times = timeTexts(0.001, 26, "UTC", "right", 700).map(({ text }) => text).slice(2);
+  assert.deepEqual(times, [...times].sort());
+});
+
+test("a frequency scale at the left has low frequencies at the bottom, and labels that do not touch", () => {
+  for (const [kind, f0] of [["linear", 0], ["log", 10], ["mel", 0], ["octave", 10]]) {
+    for (const height of [60, 200, 700]) {
+      const { canvas, texts } = paper(64, height, 7);
+      drawFrequencyRuler(canvas, makeAxis({ kind, f0, f1: 24000, width: height }), {}, 1, true);
+      const hertz = texts.map(({ text }) => Number.parseFloat(text) * (text.includes("k") ? 1000 : 1));
+      assert.ok(texts.length >= 2, `${kind} ${height}`);
+      assert.deepEqual(hertz, [...hertz].sort((a, b) => b - a));
+      texts.slice(1).forEach(({ y }, k) => assert.ok(y >= texts[k].y + 12, `${kind} ${height}`));
+    }
+  }
 });
 
 test("a wide line is equally wide whatever its slope", () => {

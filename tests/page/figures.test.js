@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { crc32, deflateSync } from "node:zlib";
 
+import { Orientation } from "../../spectrod/apps/web/page/plot/orientation.js";
 import { turnedPixels } from "../../spectrod/apps/web/page/plot/figureimage.js";
 import { FIGURE_BOUNDS, pictureSize, withResolution } from "../../spectrod/apps/web/page/plot/figurefiles.js";
 import { wrapped } from "../../spectrod/apps/web/page/plot/figurelook.js";
@@ -54,7 +55,7 @@ test("words are wrapped whole, and longer ones are cut into lines, with every si
 
 test("a waterfall of a figure goes down, up, or to the right with its lowest frequency at the bottom", () => {
   const pixels = Uint32Array.of(11, 12, 13, 21, 22, 23); // two lines of three pixels, the newest first
-  const turned = (direction) => [...turnedPixels(pixels, { across: 3, along: 2 }, direction)];
+  const turned = (direction) => [...turnedPixels(pixels, new Orientation(direction, direction === "right" ? { width: 2, height: 3 } : { width: 3, height: 2 }))];
   assert.deepEqual(turned("down"), [11, 12, 13, 21, 22, 23]);
   assert.deepEqual(turned("up"), [21, 22, 23, 11, 12, 13]);
   assert.deepEqual(turned("right"), [23, 13, 22, 12, 21, 11]);

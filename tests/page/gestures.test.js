@@ -8,7 +8,7 @@ function surface({ isSelecting = false } = {}) {
   const listeners = new Map();
   const heard = [];
   const note = (name) => (...given) => heard.push([name, ...given]);
-  const names = ["zoom", "zoomTime", "drag", "tap", "doubleTap", "select", "selected", "point", "act"];
+  const names = ["zoom", "zoomTime", "stretch", "drag", "tap", "doubleTap", "select", "selected", "point", "act"];
   const made = {
     addEventListener: (name, listener) => listeners.set(name, listener),
     getBoundingClientRect: () => ({ left: 100, top: 10 }),
@@ -26,14 +26,14 @@ test("a pinch zooms about where its middle was, then moves with it", () => {
   send("pointerdown", at(100));
   send("pointerdown", at(200, 50, { pointerId: 2 }));
   send("pointermove", at(300, 50, { pointerId: 2 }));
-  assert.deepEqual(heard, [["zoom", 2, 150], ["drag", 50, 0, 50]]);
+  assert.deepEqual(heard, [["stretch", { x: 2, y: null }, { x: 150, y: 50 }], ["drag", { x: 50, y: 0 }, { x: 150, y: 50 }]]);
   send("pointerup", at(300, 50, { pointerId: 2 }));
   send("pointermove", at(180));
   send("pointerup", at(180));
-  assert.deepEqual([told("zoom").length, told("tap").length, told("drag").length], [1, 0, 1]);
+  assert.deepEqual([told("stretch").length, told("tap").length, told("drag").length], [1, 0, 1]);
 });
 
-test("what is under two fingers stays there, of frequencies and of times", () => {
+test("what is under two fingers stays there, across and along", () => {
   const { send, at, heard } = surface();
   send("pointerdown", at(100, 50));
   send("pointerdown", at(200, 130, { pointerId: 2 }));
@@ -44,11 +44,10 @@ test("what is under two fingers stays there, of frequencies and of times", () =>
   const places = { x: [100, 200], y: [50, 130] };
   const about = (name, factor, middle) => (places[name] = places[name].map((place) => middle + factor * (place - middle)));
   for (const [name, ...given] of heard) {
-    if (name === "zoom") about("x", ...given);
-    if (name === "zoomTime") about("y", ...given);
-    if (name !== "drag") continue;
-    places.x = places.x.map((place) => place + given[0]);
-    places.y = places.y.map((place) => place + given[1]);
+    for (const side of ["x", "y"]) {
+      if (name === "stretch") about(side, given[0][side], given[1][side]);
+      if (name === "drag") places[side] = places[side].map((place) => place + given[0][side]);
+    }
   }
   const near = (found, wanted) => found.forEach((one, k) => assert.ok(Math.abs(one - wanted[k]) < 1e-9, `${found} not ${wanted}`));
   near(places.x, [90, 250]);
@@ -60,10 +59,10 @@ test("fingers beside each other move the other direction and do not zoom it; fin
   send("pointerdown", at(100, 50));
   send("pointerdown", at(110, 150, { pointerId: 2 }));
   send("pointermove", at(140, 150, { pointerId: 2 }));
-  assert.deepEqual(heard, [["zoomTime", 1, 100], ["drag", 15, 0, 100]]);
+  assert.deepEqual(heard, [["stretch", { x: null, y: 1 }, { x: 105, y: 100 }], ["drag", { x: 15, y: 0 }, { x: 105, y: 100 }]]);
   heard.length = 0;
   send("pointermove", at(140, 51, { pointerId: 2 }));
-  assert.deepEqual(heard[0], ["zoomTime", 0.2, 100]);
+  assert.deepEqual(heard[0].slice(0, 2), ["stretch", { x: null, y: 0.2 }]);
 });
 
 test("two taps near each other within 350 ms are one double tap, a third is a tap", () => {
@@ -74,7 +73,7 @@ test("two taps near each other within 350 ms are one double tap, a third is a ta
   };
   for (const [x, timeStamp] of [[50, 1000], [55, 1200], [55, 1300], [300, 1400], [300, 2000]]) tap(x, timeStamp);
   assert.equal(told("doubleTap").length, 1);
-  assert.deepEqual(told("tap").map(([x]) => x), [50, 55, 300, 300]);
+  assert.deepEqual(told("tap").map(([{ x }]) => x), [50, 55, 300, 300]);
 });
 
 test("the wheel zooms, sideways it pans, and with Shift it changes the time span in either direction", () => {
@@ -85,7 +84,8 @@ test("the wheel zooms, sideways it pans, and with Shift it changes the time span
   turn({ deltaY: -100, shiftKey: true });
   turn({ deltaX: -100, shiftKey: true });
   const factor = 1.0025 ** 100;
-  assert.deepEqual(heard, [["zoom", factor, 40], ["drag", -30, 0, 0], ["zoomTime", factor, 50], ["zoomTime", factor, 50]]);
+  const place = { x: 40, y: 50 };
+  assert.deepEqual(heard, [["zoom", factor, place], ["drag", { x: -30, y: 0 }, place], ["zoomTime", factor, place], ["zoomTime", factor, place]]);
 });
 
 test("a drag begins after 6 px and leaves none of its way out; with Shift, or where that is chosen, it selects", () => {
@@ -93,7 +93,7 @@ test("a drag begins after 6 px and leaves none of its way out; with Shift, or wh
   send("pointerdown", at(50));
   for (const x of [54, 60, 75]) send("pointermove", at(x));
   send("pointerup", at(75));
-  assert.deepEqual(told("drag"), [[10, 0, 50], [15, 0, 50]]);
+  assert.deepEqual(told("drag"), [[{ x: 10, y: 0 }, { x: 50, y: 50 }], [{ x: 15, y: 0 }, { x: 50, y: 50 }]]);
   send("pointerdown", at(50, 50, { shiftKey: true }));
   send("pointermove", at(90));
   send("pointerup", at(90));

@@ -92,7 +92,7 @@ test("a list is ordered by time, or by kind or source, of one of these the newes
 });
 
 test("marks nearer than a finger's breadth are clicked as one, and no two places that are clicked overlap", () => {
-  const places = [100, 0, 10, 23, 47, 47.5, 200].map((y) => ({ mark: { kind: `k${y}`, text: "t" }, y }));
+  const places = [100, 0, 10, 23, 47, 47.5, 200].map((at) => ({ mark: { kind: `k${at}`, text: "t" }, at }));
   const groups = grouped(places);
   assert.deepEqual(groups.map(({ marks }) => marks.length), [3, 2, 1, 1]);
   assert.deepEqual(groups.flatMap(({ marks }) => marks).length, places.length);

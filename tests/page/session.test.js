@@ -39,7 +39,7 @@ function setUp(topics = [THIRD, MIC0, MIC1, MIC2, METER]) {
   return { session, heard };
 }
 
-const SHAPE = { f0: 0, f1: 24000, axis: "linear", widthCss: 800, heightPx: 600, ratio: 1 };
+const SHAPE = { f0: 0, f1: 24000, axis: "linear", widthCss: 800, breadthCss: 800, lengthPx: 600, ratio: 1 };
 
 function streamText(place, role, generation, changes = {}) {
   return { op: "stream", topic: MIC0.topic, epoch: "1", generation, ...description(changes), id: streamId(place, role) };

@@ -7,7 +7,7 @@ import * as views from "../../spectrod/apps/web/page/panel/view.js";
 const FULL = {
   topics: ["spec/mic/0/dbfs/", "bands/mic/1/third/@tcp://10.0.0.1:5556"],
   layout: "over",
-  direction: "up",
+  direction: "right",
   axis: "linear",
   f0: 20,
   f1: 20000.5,

@@ -22,9 +22,9 @@ export function pixelsWanted(widthCss, ratio, valuesMax) {
   return Math.max(1, Math.min(most, valuesMax, Math.round(widthCss * ratio)));
 }
 
-/** Rows per second for one row a pixel of the waterfall's height. */
-export function rowsWanted(spanSeconds, heightPx, rowsMax) {
-  return Math.max(HIDDEN_ROWS_S, Math.min(rowsMax, Math.ceil(heightPx / spanSeconds)));
+/** Rows per second for one row a pixel of the waterfall's time axis. */
+export function rowsWanted(spanSeconds, lengthPx, rowsMax) {
+  return Math.max(HIDDEN_ROWS_S, Math.min(rowsMax, Math.ceil(lengthPx / spanSeconds)));
 }
 
 function measureOf(view) {
@@ -44,13 +44,13 @@ function ballisticsOf(role, { decay, holdTime, timeConstant }) {
 function streamOf(shown, role, { view, limits, isVisible }) {
   const isWaterfall = role === "waterfall";
   const isHold = !isWaterfall && role !== "trace";
-  const rows = isWaterfall ? rowsWanted(view.span, shown.heightPx, limits.rows_s) : TRACE_ROWS_S;
+  const rows = isWaterfall ? rowsWanted(view.span, shown.lengthPx, limits.rows_s) : TRACE_ROWS_S;
   return {
     id: streamId(shown.place, role),
     topic_id: shown.topicId,
     f0: shown.f0,
     f1: shown.f1,
-    px: pixelsWanted(shown.widthCss, shown.ratio, limits.values),
+    px: pixelsWanted(isWaterfall ? shown.breadthCss : shown.widthCss, shown.ratio, limits.values),
     axis: shown.axis,
     of: isHold ? role : "rows",
     stat: view.statistic,
@@ -65,8 +65,8 @@ function streamOf(shown, role, { view, limits, isVisible }) {
  * List the streams for what is shown, waterfalls first and holds last, as far as the limit goes.
  *
  * @param {Array<{place: number, topicId: number, f0: number, f1: number, axis: string, widthCss: number,
- *   heightPx: number, ratio: number, isFine: boolean}>} shown topics on the screen; `heightPx` of the waterfall,
- *   `isFine`: whether its rows need 16 bits
+ *   breadthCss: number, lengthPx: number, ratio: number, isFine: boolean}>} shown topics on the screen; `widthCss` of the
+ *   line spectrum, `breadthCss` of the waterfall's frequency axis, `lengthPx` of its time axis, `isFine`: whether its rows need 16 bits
  * @param {{view: object, limits: {streams: number, values: number, rows_s: number}, isVisible: boolean}} given
  * @returns {{streams: object[], left: Array<{place: number, role: string}>}} `left`: beyond the limit
  */

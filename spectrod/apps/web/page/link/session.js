@@ -261,7 +261,7 @@ export class Session {
    * The `view` text for what is on the screen.
    *
    * @param {object} view
-   * @param {(channel: Channel) => {f0: number, f1: number, axis: string, widthCss: number, heightPx: number,
+   * @param {(channel: Channel) => {f0: number, f1: number, axis: string, widthCss: number, breadthCss: number, lengthPx: number,
    *   ratio: number}} shapeOf how a topic is shown
    * @param {boolean} isVisible
    */

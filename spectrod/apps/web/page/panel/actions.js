@@ -6,6 +6,7 @@ import { boxOf } from "./selectioncard.js";
 import { BOUNDS } from "./view.js";
 import { toggleHold } from "../rows/hold.js";
 import { axisLimits, rangeOfAxis } from "../rows/range.js";
+import { wayIn } from "../plot/orientation.js";
 
 const PAN_SHARE = 0.1;
 const ZOOM_STEP = 1.5;
@@ -16,7 +17,7 @@ const SPAN_STEP = 1.5;
 const DAY_MS = 86_400_000;
 /** A row a day earlier is not cut off at the foot of the waterfall. */
 const DAY_MARGIN = 1.02;
-/** Zooming about the uppermost part of a live waterfall leaves it live. */
+/** Zooming about the newest part of a live waterfall leaves it live. */
 const TOP_SHARE = 0.05;
 
 /**
@@ -55,7 +56,7 @@ export function movedInTime({ view, newestMs }, seconds) {
  *
  * @param {{view: object, newestMs: number | null}} scene
  * @param {number} factor
- * @param {number} share of the waterfall's height from its top to that time
+ * @param {number} share of the waterfall's time axis from its newest row to that time
  */
 export function zoomedInTime({ view, newestMs }, factor, share) {
   const [least, most] = BOUNDS.spanSeconds;
@@ -131,16 +132,22 @@ function escape({ view }) {
   return view.times.length > 0 ? { times: [] } : { t1: null };
 }
 
-/** What arrow keys do while a cursor has a time: they move it by bins and rows. */
-const ACTIONS_OF_CURSOR = Object.freeze({ panLower: "cursorLower", panHigher: "cursorHigher", levelsUp: "timeLater", levelsDown: "timeEarlier" });
-
-/** Where rows move up, what is later is further down. */
-const ACTIONS_UPWARDS = Object.freeze({ later: "earlier", earlier: "later", timeLater: "timeEarlier", timeEarlier: "timeLater" });
+/** Actions of arrow keys, as ways on the screen: while a cursor has a time they move it by bins and rows. */
+const ARROWS = Object.freeze({ panLower: { x: -1, y: 0 }, panHigher: { x: 1, y: 0 }, levelsUp: { x: 0, y: -1 }, levelsDown: { x: 0, y: 1 } });
+/** Scrolling is upwards and downwards. */
+const SCROLLS = Object.freeze({ later: { x: 0, y: -1 }, earlier: { x: 0, y: 1 } });
 
 /** The action that the name of a key's means in a view. */
-export function actionIn(name, view) {
-  const found = view.times.length > 0 ? (ACTIONS_OF_CURSOR[name] ?? name) : name;
-  return view.direction === "up" ? (ACTIONS_UPWARDS[found] ?? found) : found;
+export function actionIn(name, { times, direction }) {
+  if (times.length > 0 && name in ARROWS) {
+    const { tone, age } = wayIn(direction, ARROWS[name]);
+    if (tone !== 0) return tone > 0 ? "cursorHigher" : "cursorLower";
+    return age > 0 ? "timeEarlier" : "timeLater";
+  }
+  if (!(name in SCROLLS)) return name;
+  const { age } = wayIn(direction, SCROLLS[name]);
+  if (age === 0) return name;
+  return age > 0 ? "earlier" : "later";
 }
 
 function stepBin(description, hz, far, direction) {

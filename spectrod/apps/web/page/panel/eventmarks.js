@@ -1,36 +1,36 @@
-/** Marks of events over a waterfall, at their time and band, and what is clicked for them in the time axis beside it. */
+/** Marks of events over a waterfall, at their time and band, and what is clicked for them in its time axis. */
 
-import { element, setAttribute, setText } from "../side/dom.js";
+import { element, setAttribute, setText, shift } from "../side/dom.js";
 
-/** Least height of what is clicked, so least distance of two of them [CSS px]. */
+/** Least length of what is clicked, so least distance of two of them [CSS px]. */
 const TARGET_PX = 24;
-/** More marks than that are a texture: of those in each of so many parts of the height the newest is drawn. */
+/** More marks than that are a texture: of those in each of so many parts of the time axis the newest is drawn. */
 const DRAWN_MAX = 100;
 
 /**
  * Marks that are so near to each other that one click is for all of them.
  *
- * @param {Array<{mark: import("../link/events.js").Mark, y: number}>} places heights [CSS px]
- * @returns {Array<{marks: object[], y: number}>} from the top; `y`: the middle of each group
+ * @param {Array<{mark: import("../link/events.js").Mark, at: number}>} places on the time axis [CSS px]
+ * @returns {Array<{marks: object[], at: number}>} in the order of their places; `at`: the middle of each group
  */
 export function grouped(places) {
   const groups = [];
-  for (const { mark, y } of [...places].sort((a, b) => a.y - b.y)) {
+  for (const { mark, at } of [...places].sort((a, b) => a.at - b.at)) {
     const last = groups.at(-1);
-    if (last !== undefined && y - last.top < TARGET_PX) {
+    if (last !== undefined && at - last.begin < TARGET_PX) {
       last.marks.push(mark);
-      last.y = (last.top + y) / 2;
-    } else groups.push({ marks: [mark], top: y, y });
+      last.at = (last.begin + at) / 2;
+    } else groups.push({ marks: [mark], begin: at, at });
   }
-  return groups.map(({ marks, y }) => ({ marks, y }));
+  return groups.map(({ marks, at }) => ({ marks, at }));
 }
 
 /**
- * Marks to draw: all, or of too many one of each part of the height, and those that are selected.
+ * Marks to draw: all, or of too many one of each part of the time axis, and those that are selected.
  *
  * @param {object[]} marks the newest first
  * @param {object[]} selected
- * @param {(mark: object) => number} shareOf place in the height, 0 to 1
+ * @param {(mark: object) => number} shareOf place on the time axis, 0 to 1
  */
 export function drawnOf(marks, selected, shareOf) {
   if (marks.length <= DRAWN_MAX) return marks;
@@ -69,28 +69,29 @@ export class EventMarks {
   /**
    * Put marks in their places.
    *
-   * @param {{marksOf: () => object[], selected: object[], version: number}} shown
-   * @param {{toY: (tMs: number) => number, toX: (hz: number) => number, height: number, width: number, key: string}} scale
-   *   places [CSS px]; `key` changes with them
+   * @param {{marksOf: () => object[], timedOf: () => object[], selected: object[], key: string}} shown marks over the
+   *   waterfall, and those in its time axis; `key` changes with them
+   * @param {import("./strip.js").Strip} strip
    */
-  place({ marksOf, selected, version }, { toY, toX, height, width, key }) {
-    const all = [version, height, width, key].join();
+  place({ marksOf, timedOf, selected, key }, strip) {
+    const { places } = strip;
+    const all = [places.width, places.height, key].join();
     if (all === this.#key) return;
     this.#key = all;
-    const marks = marksOf();
-    const yOf = ({ t0, t1 }) => Math.max(0, Math.min(height, toY((t0 + t1) / 2)));
-    const drawn = drawnOf(marks, selected, (mark) => yOf(mark) / height);
+    const ageOf = ({ t0, t1 }) => Math.max(0, Math.min(places.length, strip.ageOf((t0 + t1) / 2)));
+    const drawn = drawnOf(marksOf(), selected, (mark) => ageOf(mark) / places.length);
     const isSelected = new Set(selected);
     fit(this.#over, drawn.length, () => element("div", {}, element("span")));
     // Names of marks that are selected together would lie on each other.
     const named = drawn.find((mark) => isSelected.has(mark));
-    drawn.forEach((mark, k) => placeMark(this.#over.children[k], mark, { isSelected: isSelected.has(mark), hasName: mark === named, toY, toX, height, width }));
-    this.#groups = grouped(marks.map((mark) => ({ mark, y: yOf(mark) })));
+    drawn.forEach((mark, k) => placeMark(this.#over.children[k], mark, { isSelected: isSelected.has(mark), hasName: mark === named, strip }));
+    this.#groups = grouped(timedOf().map((mark) => ({ mark, at: places.along(ageOf(mark)) })));
     // The list of events has them for keys: hundreds of stops of Tab here would be in the way.
     fit(this.targets, this.#groups.length, () => element("button", { type: "button", tabindex: -1 }));
     this.#groups.forEach((group, k) => {
       const target = this.targets.children[k];
-      target.style.transform = `translateY(${(group.y - TARGET_PX / 2).toFixed(2)}px)`;
+      const begin = group.at - TARGET_PX / 2;
+      shift(target, places.isUpright ? begin : 0, places.isUpright ? 0 : begin);
       for (const name of ["title", "aria-label"]) setAttribute(target, name, groupText(group.marks));
       setAttribute(target, "data-selected", group.marks.some((mark) => isSelected.has(mark)));
     });
@@ -103,16 +104,19 @@ function fit(place, count, make) {
   while (place.children.length < count) place.append(make());
 }
 
-function placeMark(box, { t0, t1, f0, f1, kind }, { isSelected, hasName, toY, toX, height, width }) {
-  const [top, bottom] = [toY(t1), toY(t0)].sort((a, b) => a - b).map((y) => Math.max(-4, Math.min(height + 4, y)));
-  const [left, right] = f0 === null ? [0, width] : [toX(f0), toX(f1)].map((x) => Math.max(-4, Math.min(width + 4, x)));
-  const [hasBand, hasLength] = [f0 !== null, bottom - top >= 3];
-  box.style.transform = `translate(${left.toFixed(2)}px, ${top.toFixed(2)}px)`;
-  box.style.width = `${Math.max(0, right - left).toFixed(2)}px`;
-  box.style.height = `${hasLength ? (bottom - top).toFixed(2) : 0}px`;
+function placeMark(box, { t0, t1, f0, f1, kind }, { isSelected, hasName, strip }) {
+  const { places } = strip;
+  const within = (values, most) => values.map((value) => Math.max(-4, Math.min(most + 4, value)));
+  const ages = within([strip.ageOf(t0), strip.ageOf(t1)], places.length);
+  const tones = f0 === null ? [0, places.breadth] : within([strip.toneOf(f0), strip.toneOf(f1)], places.breadth);
+  const [hasBand, hasLength] = [f0 !== null, Math.abs(ages[0] - ages[1]) >= 3];
+  const { left, top, width, height } = places.boxOf(tones, hasLength ? ages : [ages[1], ages[1]]);
+  shift(box, left, top);
+  box.style.width = `${width.toFixed(2)}px`;
+  box.style.height = `${height.toFixed(2)}px`;
   setAttribute(box, "data-band", hasBand);
   setAttribute(box, "data-length", hasLength);
   setAttribute(box, "data-selected", isSelected);
   setText(box.firstElementChild, hasName ? kind : "");
-  setAttribute(box, "data-below", top < TARGET_PX);
+  setAttribute(box, "data-beyond", places.isUpright ? left < places.width / 2 : top < TARGET_PX);
 }

@@ -35,10 +35,12 @@ export function isTyping(target) {
 
 /**
  * @typedef {object} Gestures what a surface reports; places are CSS pixels within it
- * @property {(factor: number, x: number) => void} zoom
- * @property {(factor: number, y: number) => void} zoomTime
- * @property {(dx: number, dy: number, y: number) => void} drag
- * @property {(x: number, y: number, isNew: boolean) => void} tap
+ * @property {(factor: number, at: {x: number, y: number}) => void} zoom frequencies
+ * @property {(factor: number, at: {x: number, y: number}) => void} zoomTime
+ * @property {(factors: {x: number | null, y: number | null}, at: {x: number, y: number}) => void} stretch what is
+ *   across and what is along; null: not at all
+ * @property {(way: {x: number, y: number}, at: {x: number, y: number}) => void} drag `at`: what is taken hold of
+ * @property {(at: {x: number, y: number}, isNew: boolean) => void} tap
  * @property {() => void} doubleTap
  * @property {(from: {x: number, y: number}, to: {x: number, y: number}) => void} select
  * @property {() => void} selected
@@ -84,9 +86,9 @@ export class SurfaceInput {
     const { deltaX, deltaY, deltaMode, ctrlKey } = event;
     const sideways = Math.abs(deltaX) > Math.abs(deltaY);
     // Some browsers and systems turn a wheel sideways with Shift.
-    if (event.shiftKey) this.#gestures.zoomTime(wheelFactor({ deltaY: sideways ? deltaX : deltaY, deltaMode, ctrlKey }), this.#place(event).y);
-    else if (sideways) this.#gestures.drag(-deltaX, 0, 0);
-    else this.#gestures.zoom(wheelFactor(event), this.#place(event).x);
+    if (event.shiftKey) this.#gestures.zoomTime(wheelFactor({ deltaY: sideways ? deltaX : deltaY, deltaMode, ctrlKey }), this.#place(event));
+    else if (sideways) this.#gestures.drag({ x: -deltaX, y: 0 }, this.#place(event));
+    else this.#gestures.zoom(wheelFactor(event), this.#place(event));
   }
 
   #down(event) {
@@ -110,7 +112,7 @@ export class SurfaceInput {
     if (this.#start === null || this.#start.isMoved) return;
     const { x, y } = this.#start;
     this.#start = null;
-    this.#gestures.tap(x, y, true);
+    this.#gestures.tap({ x, y }, true);
   }
 
   #move(event) {
@@ -129,7 +131,7 @@ export class SurfaceInput {
     start.isMoved ||= Math.hypot(at.x - start.x, at.y - start.y) > TAP_PX;
     if (!start.isMoved) return;
     if (start.isSelecting) this.#gestures.select({ x: start.x, y: start.y }, at);
-    else this.#gestures.drag(at.x - start.last.x, at.y - start.last.y, start.y);
+    else this.#gestures.drag({ x: at.x - start.last.x, y: at.y - start.last.y }, { x: start.x, y: start.y });
     start.last = at;
     this.#gestures.point(at);
   }
@@ -144,9 +146,9 @@ export class SurfaceInput {
   #movePinch() {
     const [before, now] = [this.#pinch, this.#spread()];
     // In this order what is between the fingers stays there, also at the full span, which cannot be moved.
-    if (before.isWide) this.#gestures.zoom(ratioOf(now.across, before.across), before.x);
-    if (before.isHigh) this.#gestures.zoomTime(ratioOf(now.along, before.along), before.y);
-    this.#gestures.drag(now.x - before.x, now.y - before.y, before.y);
+    const at = { x: before.x, y: before.y };
+    this.#gestures.stretch({ x: before.isWide ? ratioOf(now.across, before.across) : null, y: before.isHigh ? ratioOf(now.along, before.along) : null }, at);
+    this.#gestures.drag({ x: now.x - before.x, y: now.y - before.y }, at);
     this.#pinch = { ...before, ...now };
   }
 
@@ -161,7 +163,7 @@ export class SurfaceInput {
     const isDouble = isNear && event.timeStamp - last.at < DOUBLE_TAP_MS;
     this.#lastTap = isDouble ? null : { x, y, at: event.timeStamp };
     if (isDouble) this.#gestures.doubleTap();
-    else this.#gestures.tap(x, y, start.isNew);
+    else this.#gestures.tap({ x, y }, start.isNew);
   }
 
   #forget(event) {

@@ -1,8 +1,9 @@
-/** Levels over time beside a panel's waterfalls, on their time axis: lines, a scale with its unit, and names with values. */
+/** Levels over time beside or below a panel's waterfalls, on their time axis: lines, a scale with its unit, and names with values. */
 
 import { element, setAttribute, setText } from "../side/dom.js";
 import { nameText, valueText } from "../side/meter.js";
-import { placeLabels } from "../plot/ruler.js";
+import { Orientation } from "../plot/orientation.js";
+import { drawLevelRuler, placeLabels } from "../plot/ruler.js";
 import { levelTicks } from "../plot/ticks.js";
 import { formatTime } from "../plot/time.js";
 import { topicTitle } from "../link/topics.js";
@@ -33,11 +34,9 @@ export function scaleOf(values) {
 }
 
 /** A canvas in a box that fills a place of the plot's grid. */
-function canvasBox(name, row) {
+function canvasBox(name) {
   const canvas = element("canvas", { "aria-hidden": "true" });
-  const box = element("div", { class: name }, canvas);
-  box.style.gridRow = String(row);
-  return { canvas, box };
+  return { canvas, box: element("div", { class: name }, canvas) };
 }
 
 /** The lines of one panel. */
@@ -45,8 +44,10 @@ export class LevelLines {
   #head = element("div", { class: "lines-head" });
   #list = element("ul");
   #note = element("p");
-  #scale = canvasBox("lines-scale", 3);
+  #scale = canvasBox("lines-scale");
   #boxes;
+  /** Scales at the left of lines below waterfalls. */
+  #rulers;
   #channels;
   #pointed = null;
   #key = "";
@@ -56,20 +57,26 @@ export class LevelLines {
   constructor(channels) {
     this.#channels = channels;
     this.#head.append(this.#list, this.#note);
-    this.#boxes = channels.map((_, k) => canvasBox("lines", 4 + k));
+    this.#boxes = channels.map(() => canvasBox("lines"));
+    this.#rulers = channels.map(() => canvasBox("lines-ruler"));
     for (const [k, { box }] of this.#boxes.entries()) {
-      box.addEventListener("pointermove", ({ offsetY }) => (this.#pointed = { k, y: offsetY }));
+      box.addEventListener("pointermove", ({ offsetX: x, offsetY: y }) => (this.#pointed = { k, at: { x, y } }));
       box.addEventListener("pointerleave", () => (this.#pointed = null));
     }
   }
 
   get elements() {
-    return [this.#head, this.#scale.box, ...this.#boxes.map(({ box }) => box)];
+    return [this.#head, this.#scale.box, ...this.#channels.flatMap((_, k) => this.elementsOf(k))];
+  }
+
+  /** Those of a channel. */
+  elementsOf(k) {
+    return [this.#boxes[k].box, this.#rulers[k].box];
   }
 
   /** Fit the canvases to their places. */
   resize(ratio) {
-    for (const { canvas, box } of [this.#scale, ...this.#boxes]) {
+    for (const { canvas, box } of [this.#scale, ...this.#boxes, ...this.#rulers]) {
       canvas.width = Math.max(1, Math.round(box.clientWidth * ratio));
       canvas.height = Math.max(1, Math.round(box.clientHeight * ratio));
     }
@@ -88,9 +95,9 @@ export class LevelLines {
   draw({ chosen, series, topics, times, shownMs, pointedMs }, strips, { colours, zone, ratio }) {
     if (chosen.length === 0) return;
     const spans = strips.map((strip) => strip.ends);
-    const isUp = strips[0].heightOf(1) > strips[0].heightOf(0);
-    const pointed = this.#pointed === null ? pointedMs : strips[this.#pointed.k].timeOfHeight(this.#pointed.y);
-    const key = [series.version, chosen, spans, isUp, times, colours.text, ratio, zone].join();
+    const [{ places }] = strips;
+    const pointed = this.#pointed === null ? pointedMs : strips[this.#pointed.k].timeOf(places.fromScreen(this.#pointed.at).age);
+    const key = [series.version, chosen, spans, places.direction, times, colours.text, ratio, zone].join();
     const columns = this.#channels.map(({ info }) => chosen.map((name) => series.column(name, info, topics)));
     const unit = columns.flat().find(Boolean)?.unit ?? null;
     this.#say(columns, { chosen, unit, atMs: pointed ?? shownMs, zone, colours });
@@ -98,13 +105,16 @@ export class LevelLines {
     if (key === this.#key || spans.flat().includes(null)) return;
     this.#key = key;
     const runs = columns.map((some, k) => {
-      const { canvas } = this.#boxes[k];
       const [t0, t1] = spans[k];
-      return some.map((column) => (column === null || column.unit !== unit ? [] : column.runs(t0, t1, (t1 - t0) / canvas.height)));
+      return some.map((column) => (column === null || column.unit !== unit ? [] : column.runs(t0, t1, (t1 - t0) / strips[k].lengthPx)));
     });
     const scale = scaleOf(runs.flat(2).flatMap((run) => run.flatMap(({ lo, hi }) => [lo, hi])));
     drawScale(this.#scale.canvas, scale, colours, ratio);
-    strips.forEach((strip, k) => drawLines(this.#boxes[k].canvas, runs[k], { scale, times, toY: (tMs) => strip.heightOf(tMs) * ratio }, colours, ratio));
+    strips.forEach((strip, k) => {
+      const { canvas } = this.#boxes[k];
+      drawLines(canvas, runs[k], { scale, times, places: new Orientation(places.direction, canvas), ageOf: (tMs) => strip.ageOf(tMs) * ratio }, colours, ratio);
+      if (places.isUpright && scale !== null) drawLevelRuler(this.#rulers[k].canvas, scale, colours, ratio);
+    });
   }
 
   /** Names of the lines with their values at a time, or the newest. */
@@ -135,8 +145,6 @@ export class LevelLines {
   }
 }
 
-const toX = ({ lo, hi }, width) => (value) => ((value - lo) / (hi - lo)) * width;
-
 function drawScale(canvas, scale, colours, ratio) {
   const context = canvas.getContext("2d");
   context.clearRect(0, 0, canvas.width, canvas.height);
@@ -153,44 +161,53 @@ function drawScale(canvas, scale, colours, ratio) {
 /** Ticks from left to right. */
 const ticksOf = ({ lo, hi }, width) => levelTicks(lo, hi, width).map((tick) => ({ ...tick, px: width - tick.px })).reverse();
 
-function drawLines(canvas, lines, { scale, times, toY }, colours, ratio) {
+function drawLines(canvas, lines, { scale, times, places, ageOf }, colours, ratio) {
   const context = canvas.getContext("2d");
-  const { width, height } = canvas;
+  const thin = Math.max(1, Math.round(ratio));
   context.setLineDash([]);
   context.fillStyle = colours.plot;
-  context.fillRect(0, 0, width, height);
+  context.fillRect(0, 0, canvas.width, canvas.height);
   if (scale !== null) {
+    const { lo, hi } = scale;
     context.fillStyle = colours.grid;
-    for (const { px } of ticksOf(scale, width)) context.fillRect(Math.round(px), 0, Math.max(1, Math.round(ratio)), height);
+    for (const { px } of ticksOf(scale, places.breadth)) {
+      const { left, top, width, height } = places.tone(px);
+      context.fillRect(Math.round(left), Math.round(top), width || thin, height || thin);
+    }
     context.lineWidth = LINE_PX * ratio;
-    const x = toX(scale, width);
+    const placeOf = (value, tMs) => {
+      const { x, y } = places.toScreen({ tone: ((value - lo) / (hi - lo)) * places.breadth, age: ageOf(tMs) });
+      return [x, y];
+    };
     lines.forEach((runs, n) => {
       context.strokeStyle = colours[`series${n % 8}`];
       context.setLineDash(DASHES[n % DASHES.length].map((px) => px * ratio));
-      for (const run of runs) drawRun(context, run, x, toY);
+      for (const run of runs) drawRun(context, run, placeOf);
     });
   }
   context.strokeStyle = colours.text;
-  context.lineWidth = Math.max(1, Math.round(ratio));
+  context.lineWidth = thin;
   times.forEach((tMs, k) => {
     if (tMs === null) return;
+    const { left, top, width, height } = places.moment(ageOf(tMs));
+    const [x, y] = [Math.round(left) + 0.5, Math.round(top) + 0.5];
     context.setLineDash(k === 0 ? [] : [4 * ratio, 3 * ratio]);
     context.beginPath();
-    context.moveTo(0, Math.round(toY(tMs)) + 0.5);
-    context.lineTo(width, Math.round(toY(tMs)) + 0.5);
+    context.moveTo(x, y);
+    context.lineTo(x + width, y + height);
     context.stroke();
   });
 }
 
 /** Draw a run as steps: a value holds for all of its interval. */
-function drawRun(context, run, x, toY) {
+function drawRun(context, run, placeOf) {
   context.beginPath();
   run.forEach(({ t0, t1, lo, hi, last }, k) => {
-    if (k === 0) context.moveTo(x(lo), toY(t0));
-    else context.lineTo(x(lo), toY(t0));
-    if (hi > lo) context.lineTo(x(hi), toY(t0));
-    context.lineTo(x(last), toY(t0));
-    context.lineTo(x(last), toY(t1));
+    if (k === 0) context.moveTo(...placeOf(lo, t0));
+    else context.lineTo(...placeOf(lo, t0));
+    if (hi > lo) context.lineTo(...placeOf(hi, t0));
+    context.lineTo(...placeOf(last, t0));
+    context.lineTo(...placeOf(last, t1));
   });
   context.stroke();
 }

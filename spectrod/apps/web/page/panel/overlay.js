@@ -1,6 +1,6 @@
-/** Cursors, harmonics, band and pointer on top of a panel's plots: elements, so that moving one draws no canvas. */
+/** Cursors, harmonics, band and pointer on top of plots: elements, so that moving one draws no canvas. */
 
-import { element, setText } from "../side/dom.js";
+import { element, setText, shift } from "../side/dom.js";
 
 const CURSORS = ["A", "B"];
 const LABEL_GAP_PX = 6;
@@ -14,77 +14,89 @@ export function labelOffset(px, width, labelWidth) {
   return Math.max(0, Math.min(width - labelWidth, beside)) - px;
 }
 
-/** The lines over a panel. */
+/** Lines of frequencies over plots that lie alike. */
 export class Overlay {
   #cursors;
   #band = element("div", { class: "band", hidden: true });
   #pointer = element("div", { class: "pointer", hidden: true });
   #harmonics = [];
-  #surface;
+  #toTone = null;
+  #places = null;
   #labelWidths = new Map(); // by number of characters: asking the browser lays the page out
 
-  /** @param {HTMLElement} surface covers the plots of a panel */
+  /** What the lines are in. */
+  root = element("div", { class: "overlay" }, this.#band, this.#pointer);
+
+  /** @param {HTMLElement} surface covers the plots */
   constructor(surface) {
-    this.#surface = surface;
     this.#cursors = CURSORS.map((name) => {
       const label = element("span", { class: "cursor-label" });
       const line = element("div", { class: "cursor", hidden: true, "data-cursor": name }, label);
       return { name, line, label };
     });
-    surface.append(this.#band, this.#pointer, ...this.#cursors.map(({ line }) => line));
+    this.root.append(...this.#cursors.map(({ line }) => line));
+    surface.append(this.root);
   }
 
   /**
    * Put the lines in their places.
    *
-   * @param {(hz: number) => number} toCssPx
-   * @param {number} width [CSS px]
-   * @param {Array<{hz: number, text: string}>} readings of the cursors
-   * @param {readonly [number, number] | null} band [Hz]
-   * @param {Array<{n: number, hz: number}>} harmonics within the plot
+   * @param {{places: import("../plot/orientation.js").Orientation, toTone: (hz: number) => number}} scale of the
+   *   plots [CSS px]
+   * @param {{readings: Array<{hz: number, text: string}>, band: readonly [number, number] | null,
+   *   harmonics: Array<{n: number, hz: number}>}} shown `readings` of the cursors, `harmonics` within the plots
    */
-  place(toCssPx, width, readings, band, harmonics) {
+  place({ places, toTone }, { readings, band, harmonics }) {
+    this.#places = places;
+    this.#toTone = toTone;
     this.#cursors.forEach(({ name, line, label }, k) => {
       const reading = readings[k];
-      const px = reading === undefined ? NaN : toCssPx(reading.hz);
-      line.hidden = !(px >= 0 && px <= width);
+      this.#put(line, reading?.hz);
       if (line.hidden) return;
-      line.style.transform = `translateX(${px}px)`;
-      const text = `${name} ${reading.text}`;
+      // Where frequencies are above each other the letter is enough: the line spectrum has the reading.
+      const text = places.isUpright ? name : `${name} ${reading.text}`;
       setText(label, text);
       if (!this.#labelWidths.has(text.length)) this.#labelWidths.set(text.length, label.offsetWidth);
-      label.style.transform = `translateX(${labelOffset(px, width, this.#labelWidths.get(text.length))}px)`;
+      shift(label, places.isUpright ? 0 : labelOffset(toTone(reading.hz), places.width, this.#labelWidths.get(text.length)), 0);
     });
-    this.#placeBand(toCssPx, width, band);
-    this.#placeHarmonics(toCssPx, harmonics);
+    this.#placeBand(band);
+    this.#placeHarmonics(harmonics);
   }
 
-  #placeHarmonics(toCssPx, harmonics) {
+  /** Put a line at a frequency, if the plots have it. */
+  #put(line, hz) {
+    const tone = hz === undefined ? NaN : this.#toTone(hz);
+    line.hidden = !(tone >= 0 && tone <= this.#places.breadth);
+    if (line.hidden) return;
+    const { left, top } = this.#places.tone(tone);
+    shift(line, left, top);
+  }
+
+  #placeHarmonics(harmonics) {
     while (this.#harmonics.length < harmonics.length) {
       const line = element("div", { class: "harmonic", "aria-hidden": "true" }, element("span"));
       this.#harmonics.push(line);
-      this.#surface.append(line);
+      this.root.append(line);
     }
     this.#harmonics.forEach((line, k) => {
-      line.hidden = k >= harmonics.length;
-      if (line.hidden) return;
-      const { n, hz } = harmonics[k];
-      line.style.transform = `translateX(${toCssPx(hz)}px)`;
-      setText(line.firstElementChild, String(n));
+      this.#put(line, harmonics[k]?.hz);
+      if (!line.hidden) setText(line.firstElementChild, String(harmonics[k].n));
     });
   }
 
-  #placeBand(toCssPx, width, band) {
-    const [from, to] = (band ?? [NaN, NaN]).map((hz) => Math.max(0, Math.min(width, toCssPx(hz))));
-    this.#band.hidden = !(to > from);
+  #placeBand(band) {
+    const { breadth, length, isUpright } = this.#places;
+    const tones = (band ?? [NaN, NaN]).map((hz) => Math.max(0, Math.min(breadth, this.#toTone(hz))));
+    this.#band.hidden = !(tones[1] > tones[0]);
     if (this.#band.hidden) return;
-    this.#band.style.transform = `translateX(${from}px)`;
-    this.#band.style.width = `${to - from}px`;
+    const { left, top, width, height } = this.#places.boxOf(tones, [0, length]);
+    shift(this.#band, left, top);
+    this.#band.style.width = isUpright ? "100%" : `${width}px`;
+    this.#band.style.height = isUpright ? `${height}px` : "100%";
   }
 
-  /** Show where the pointer is, or null. */
-  point(px) {
-    this.#pointer.hidden = px === null;
-    if (px !== null) this.#pointer.style.transform = `translateX(${px}px)`;
+  /** Show the frequency of the pointer, or null. */
+  point(hz) {
+    if (this.#places !== null) this.#put(this.#pointer, hz ?? undefined);
   }
 }

@@ -20,6 +20,7 @@ import { differenceOf } from "../rows/difference.js";
 import { levelOfPixel } from "../rows/rowat.js";
 import { hasNoBars, shownRow } from "../rows/spectrumsum.js";
 import { differenceMap } from "../plot/palette.js";
+import { Orientation, wayIn } from "../plot/orientation.js";
 import { drawFrequencyRuler, drawGrid, drawLevelRuler } from "../plot/ruler.js";
 import { decimalsOf, formatHertz, formatLevel, formatTime } from "../plot/time.js";
 import { topicTitle } from "../link/topics.js";
@@ -71,6 +72,7 @@ export class Panel {
   #onResize;
   #observer;
   #cursorRows;
+  #rows = "";
 
   /**
    * @param {import("../rows/channel.js").Channel[]} channels
@@ -96,11 +98,19 @@ export class Panel {
     this.#onResize();
   }
 
-  /** Give the line spectrum a share of the height [%]. */
-  split(share) {
-    const each = (100 - share) / this.strips.length;
-    const rows = this.strips.map(() => `minmax(3rem, ${each}fr)`).join(" ");
-    this.plot.style.gridTemplateRows = `auto minmax(3rem, ${share}fr) 1.6rem ${rows}`;
+  /** Lay out the plots: the line spectrum has a share of the height [%], and below a waterfall is what has its time axis there. */
+  arrange({ split, direction, lines }) {
+    const { isUpright } = new Orientation(direction, this.grid);
+    const hasLines = isUpright && lines.length > 0;
+    const each = (100 - split) / this.strips.length;
+    const strip = `minmax(3rem, ${hasLines ? each * 0.7 : each}fr) ${hasLines ? `minmax(3rem, ${each * 0.3}fr)` : 0} `;
+    const rows = `auto minmax(3rem, ${split}fr) 1.6rem ${strip.repeat(this.strips.length)}[foot] ${isUpright ? "1.6rem" : 0} [after]`;
+    if (rows + direction === this.#rows) return;
+    this.#rows = rows + direction;
+    this.plot.style.gridTemplateRows = rows;
+    setAttribute(this.plot, "data-upright", isUpright);
+    (isUpright ? this.traceBox : this.surface).append(this.overlay.root);
+    this.#stale.layout = true;
   }
 
   /** Say that something other than rows has changed: the view, the colours. */
@@ -115,22 +125,29 @@ export class Panel {
 
   /** Take a row of one of the panel's channels. */
   append(channel, role, row, description) {
-    if (role === "waterfall") this.strips.find((strip) => strip.channel === channel)?.append(row, description);
+    if (role === "waterfall") this.#stripOf(channel)?.append(row, description);
     else this.#stale.trace = true;
   }
 
   /** How a topic is shown, for `Session.demand`. */
-  shapeOf(view) {
+  shapeOf(view, channel) {
     const described = this.#descriptions();
     const widthCss = this.traceBox.clientWidth || 1;
-    const heightPx = this.strips[0].heightPx;
+    const ratio = devicePixelRatio;
+    const { box } = this.#stripOf(channel) ?? this.strips[0];
+    const { breadth, length } = new Orientation(view.direction, { width: widthCss, height: box.clientHeight });
+    const size = { widthCss, breadthCss: breadth, lengthPx: Math.round(length * ratio), ratio };
     if (described.length === 0) {
       const f1 = (this.channels[0].info.fs ?? 48000) / 2;
-      return { f0: 0, f1, axis: "linear", widthCss, heightPx, ratio: devicePixelRatio };
+      return { f0: 0, f1, axis: "linear", ...size };
     }
     const limits = limitsOf(described, view.axis);
     const { f0, f1, kind } = axisOf(view, limits, widthCss);
-    return { f0, f1, axis: kind, widthCss, heightPx, ratio: devicePixelRatio };
+    return { f0, f1, axis: kind, ...size };
+  }
+
+  #stripOf(channel) {
+    return this.strips.find((strip) => strip.channel === channel);
   }
 
   /** Descriptions of the topics with the same sample rate: their panels' axes are alike. */
@@ -184,8 +201,7 @@ export class Panel {
     const isPaused = view.t1 !== null;
     for (const strip of this.strips) {
       const { span, statistic } = view;
-      strip.setDirection(view.direction);
-      const scene = { newestMs, spanMs: span * 1000, statistic, past, isPaused, zone, events, colours, ratio: this.#ratio };
+      const scene = { newestMs, spanMs: span * 1000, statistic, past, isPaused, zone, events, colours };
       if (strip.draw(scene) && shownMs(view) !== null) this.#stale.trace = true;
     }
     this.#placeMarks(view, zone);
@@ -206,7 +222,14 @@ export class Panel {
     const [gutter, scaleHeight] = size(this.corner);
     Object.assign(this.levelRuler, { width: gutter, height });
     Object.assign(this.frequencyRuler, { width, height: scaleHeight });
-    for (const strip of this.strips) strip.resize(width, size(strip.box)[1], gutter);
+    const { direction } = view;
+    const topics = this.channels.map(({ info }) => info);
+    const { isUpright } = new Orientation(direction, this.grid);
+    this.strips.forEach((strip, k) => {
+      // Below the last waterfall is the time scale of all.
+      const timed = isUpright ? (k === topics.length - 1 ? topics : []) : [topics[k]];
+      strip.resize({ direction, width, height: size(strip.box)[1], gutter, foot: scaleHeight, timed }, ratio);
+    });
     this.lines.resize(ratio);
     this.#drawn = {};
     this.touch();
@@ -217,7 +240,7 @@ export class Panel {
   #drawLines(view, look) {
     setAttribute(this.plot, "data-lines", view.lines.length > 0);
     const { levels: series, topics } = this.#session;
-    const pointedMs = this.#pointer === null ? null : this.timeAt(this.#pointer.y);
+    const pointedMs = this.#pointer === null ? null : this.timeAt(this.#pointer);
     this.lines.draw({ chosen: view.lines, series, topics, times: view.times, shownMs: shownMs(view), pointedMs }, this.strips, look);
   }
 
@@ -230,7 +253,7 @@ export class Panel {
     this.#drawn.axis = key;
     this.axis = axis;
     this.trace.setAxis(axis);
-    for (const strip of this.strips) strip.setAxis(axis);
+    for (const strip of this.strips) strip.setAxis(strip.breadthPx === axis.width ? axis : axisOf(view, limits, strip.breadthPx));
     this.touch();
   }
 
@@ -297,7 +320,7 @@ export class Panel {
     const limits = stored.flatMap(({ points = [] }) => points).filter(([hz]) => hz >= this.axis.f0 && hz <= this.axis.f1);
     const tops = limits.map(([, level]) => level);
     return this.channels.map((channel, k) => {
-      const { rows } = this.strips.find((strip) => strip.channel === channel);
+      const { rows } = this.#stripOf(channel);
       const { row, holds } = this.momentOf(channel, view);
       const names = view.holds.filter((name) => !hasNoBars(name, channel.description, view));
       const still = [...names.map((name) => holds[name]), channel.reference, seconds[k]?.row, isLive ? null : row, ...stored.map((one) => one.row)];
@@ -342,12 +365,12 @@ export class Panel {
 
   /** What is known of a channel at a time; `t1` null: now. */
   #momentAt(channel, { times, span, statistic }, t1) {
-    const strip = this.strips.find((one) => one.channel === channel);
-    const { rows, heightPx } = strip;
-    const about = times.includes(t1) && t1 !== null ? strip.about(statistic) : null;
+    const strip = this.#stripOf(channel);
+    const { rows, lengthPx } = strip;
+    const about = times.includes(t1) && t1 !== null ? strip.about(statistic, this.axis) : null;
     const hasServer = about !== null && this.#session.hello?.has_history === true;
     const fine = about === null ? null : (scale) => (hasServer ? this.#cursorRows.at(about, t1, scale) : null);
-    return momentOf(channel, { rows, t1, msPerPx: (1000 * span) / heightPx, fine });
+    return momentOf(channel, { rows, t1, msPerPx: (1000 * span) / lengthPx, fine });
   }
 
   /** What is known at the second cursor's time of each channel, where both cursors have a time. */
@@ -455,52 +478,72 @@ export class Panel {
 
   #placeMarks({ times, selection, span }, zone) {
     const cursors = times.map((tMs) => tMs && { tMs, text: formatTime(tMs, zone, decimalsOf(span)).slice(11) });
-    const place = (hz) => this.#toCssPx(hz);
-    const box = selection && { ...selection, left: place(selection.f0), right: place(selection.f1) };
     for (const strip of this.strips) {
-      strip.placeMarks({ cursors, box });
-      strip.placeEvents(this.#session.events, place);
+      strip.placeMarks({ cursors, box: selection });
+      strip.placeEvents(this.#session.events);
     }
   }
 
-  /** Place of a frequency [CSS px]; outside of the plot where the axis has none. */
-  #toCssPx(hz) {
-    return hz > 0 || this.axis.kind === "linear" || this.axis.kind === "mel" ? this.axis.toPixel(hz) / this.#ratio : -1;
+  /** What is at a place of the surface: how it lies and where in it that is [CSS px]; `strip` null: the line spectrum, which has no time. */
+  #spotAt(at) {
+    const { width, height } = this.grid;
+    const spectrum = { strip: null, places: new Orientation("down", { width: width / this.#ratio, height: height / this.#ratio }), at };
+    return this.#stripAt(at) ?? spectrum;
   }
 
-  /** Share of a waterfall's height from its newest row to a place of the surface [CSS px]: 0 above the waterfalls, 0.5 between two. */
-  timeShare(y) {
-    const found = this.#stripAt(y);
-    if (found !== null) return found.strip.shareOf(found.y);
+  /** Place of what is at a place of the surface [CSS px] on the panel's axis. */
+  toneAt(at) {
+    const { places, at: within } = this.#spotAt(at);
+    return (places.fromScreen(within).tone / places.breadth) * this.axis.width;
+  }
+
+  /** What a way from a place of the surface [CSS px] is on the panel's axis, and as a share of the time that is shown, to older rows. */
+  wayAt(way, at) {
+    const { strip, places } = this.#spotAt(at);
+    const { tone, age } = wayIn(places.direction, way);
+    return { tone: (tone / places.breadth) * this.axis.width, share: strip === null ? 0 : age / places.length };
+  }
+
+  /** Whether frequencies are above each other at a place of the surface [CSS px]. */
+  isUprightAt(at) {
+    return this.#spotAt(at).places.isUpright;
+  }
+
+  /** Share of the time that is shown from its newest row to a place of the surface [CSS px]: 0 above the waterfalls, 0.5 between two. */
+  timeShare(at) {
+    const { strip, places, at: within } = this.#spotAt(at);
+    if (strip !== null) return places.fromScreen(within).age / places.length;
     const first = this.strips[0].box.getBoundingClientRect().top - this.surface.getBoundingClientRect().top;
-    return y < first ? 0 : 0.5;
+    return at.y < first ? 0 : 0.5;
   }
 
   /** Time and frequency of a place of the surface [CSS px], within a waterfall's edges; null beside the waterfalls. */
-  placeAt({ x, y }, strip = this.#stripAt(y)?.strip ?? null) {
+  placeAt({ x, y }, strip = this.#stripAt({ x, y })?.strip ?? null) {
     if (strip === null) return null;
-    const { top, height } = strip.box.getBoundingClientRect();
-    const within = Math.max(0, Math.min(height, y + this.surface.getBoundingClientRect().top - top));
-    const px = Math.max(0, Math.min(this.axis.width, x * this.#ratio));
-    return { strip, tMs: strip.timeOfHeight(within), hz: this.axis.toHertz(px) };
+    const { width, height } = strip.places;
+    const top = strip.box.getBoundingClientRect().top - this.surface.getBoundingClientRect().top;
+    const { tone, age } = strip.places.fromScreen({ x: Math.max(0, Math.min(width, x)), y: Math.max(0, Math.min(height, y - top)) });
+    return { strip, tMs: strip.timeOf(age), hz: strip.axis.toHertz(tone * this.#ratio) };
   }
 
-  /** Time that a height of the surface stands for [CSS px]; null beside the waterfalls. */
-  timeAt(y) {
-    const found = this.#stripAt(y);
-    return found === null ? null : found.strip.timeAt(found.y);
+  /** Time that a place of the surface stands for [CSS px]; null beside the waterfalls. */
+  timeAt(at) {
+    const found = this.#stripAt(at);
+    return found === null ? null : found.strip.timeAt(found.at);
   }
 
   #drawOverlay(view) {
     if (!this.#stale.overlay) return;
     this.#stale.overlay = false;
-    const width = this.traceBox.clientWidth;
     const unit = this.unitOf(0);
     const readings = this.readings(this.channels[0], view).map(({ hz, level, isExact }, k) => ({
       hz: view.cursors[k],
       text: `${formatHertz(hz)} ${readingText({ level, isExact }, unit)}`,
     }));
-    this.overlay.place((hz) => this.#toCssPx(hz), width, readings, view.band, harmonicsOf(view, this.axis));
+    const shown = { readings, band: view.band, harmonics: harmonicsOf(view, this.axis) };
+    const places = new Orientation("down", { width: this.traceBox.clientWidth, height: 0 });
+    this.overlay.place({ places, toTone: (hz) => this.axis.toPlace(hz) / this.#ratio }, shown);
+    for (const strip of this.strips.filter((one) => one.places.isUpright)) strip.overlay.place({ places: strip.places, toTone: (hz) => strip.toneOf(hz) }, shown);
   }
 
   #drawBanner(now, { t1 }, zone) {
@@ -513,24 +556,24 @@ export class Panel {
   point(at, view, zone) {
     this.#pointer = at;
     this.#pointedAt = performance.now();
-    this.overlay.point(at === null ? null : at.x);
-    setText(this.readout, at === null ? "" : pointText({ ...this.#readAt(at, view), zone }));
+    const hz = at === null ? null : this.axis.toHertz(this.toneAt(at));
+    for (const { overlay } of [this, ...this.strips]) overlay.point(hz);
+    setText(this.readout, at === null ? "" : pointText({ ...this.#readAt(at, hz, view), zone }));
   }
 
   /** What is shown at a place of the surface [CSS px]. */
-  #readAt({ x, y }, view) {
-    const px = Math.max(0, Math.min(this.axis.width - 1, Math.floor(x * this.#ratio)));
-    const hz = this.axis.toHertz(x * this.#ratio);
-    const found = this.#stripAt(y);
-    const line = found?.strip.lineAt(found.y * this.#ratio) ?? null;
-    const { k, level, tMs } = line === null ? this.#lineNearest(px, y, view) : this.#waterfallAt(found.strip, line, px);
+  #readAt(at, hz, view) {
+    const px = Math.max(0, Math.min(this.axis.width - 1, Math.floor(this.toneAt(at))));
+    const found = this.#stripAt(at);
+    const pixel = found?.strip.pixelAt(found.at) ?? null;
+    const { k, level, tMs } = pixel === null ? this.#lineNearest(px, at.y, view) : this.#waterfallAt(found.strip, pixel);
     const name = this.channels.length > 1 ? topicTitle(this.channels[k].info) : "";
-    const isDifference = line === null && this.#subtracted !== null;
+    const isDifference = pixel === null && this.#subtracted !== null;
     return { name, hz, level, unit: isDifference ? "dB" : this.unitOf(k), tMs };
   }
 
-  #waterfallAt(strip, { line, msPerPx }, px) {
-    const level = levelOfPixel(strip.rows, { line, msPerPx, axis: this.axis, px });
+  #waterfallAt(strip, { line, msPerPx, px }) {
+    const level = levelOfPixel(strip.rows, { line, msPerPx, axis: strip.axis, px });
     return { k: this.strips.indexOf(strip), level, tMs: (line + 0.5) * msPerPx };
   }
 
@@ -552,20 +595,17 @@ export class Panel {
     return this.channels[k].description?.unit ?? "dB";
   }
 
-  /** The waterfall at a height of the surface, and the height within it [CSS px]; null between them. */
-  #stripAt(y) {
-    const top = this.surface.getBoundingClientRect().top;
+  /** The waterfall at a place of the surface, how it lies now, and the place within it [CSS px]; null between them. */
+  #stripAt({ x, y }) {
+    const surfaceTop = this.surface.getBoundingClientRect().top;
     for (const strip of this.strips) {
-      const rect = strip.box.getBoundingClientRect();
-      const within = y + top - rect.top;
-      if (within >= 0 && within < rect.height) return { strip, y: within };
+      const { top, height } = strip.box.getBoundingClientRect();
+      const at = { x, y: y + surfaceTop - top };
+      const { direction, width } = strip.places;
+      // Since it was drawn its height may have changed.
+      if (at.y >= 0 && at.y < height) return { strip, places: new Orientation(direction, { width, height }), at };
     }
     return null;
-  }
-
-  /** Whether there is a waterfall at a height of the surface [CSS px]. */
-  isWaterfall(y) {
-    return this.#stripAt(y) !== null;
   }
 
   /** Texts for who cannot see the plots. */

@@ -50,7 +50,7 @@ export function makeParts(channels, { forced, levels }) {
     banner,
   );
   // Above them are the bar where it lies, the line spectrum and its scale.
-  strips.forEach((strip, k) => strip.elements.forEach((part) => (part.style.gridRow = String(4 + k))));
+  strips.forEach((strip, k) => [...strip.elements, ...lines.elementsOf(k)].forEach((part) => part.style.setProperty("--row", 4 + 2 * k)));
   const head = element("header", {}, element("h2", {}, titles), readout, legend);
   const root = element("section", { class: "panel", "aria-label": titles }, head, plot);
   return { root, plot, grid, traceCanvas, traceBox, levelRuler, frequencyRuler, corner, strips, surface, lines, bar, unit, readout, legend, banner };

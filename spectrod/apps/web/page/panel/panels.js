@@ -58,7 +58,7 @@ export class Panels {
     if (roots.some((root, k) => this.#place.children[k] !== root)) this.#place.replaceChildren(...roots);
     this.#fit();
     if (!this.#panels.includes(this.#active)) this.#active = this.#panels[0] ?? null;
-    for (const panel of this.#panels) panel.split(view.split);
+    for (const panel of this.#panels) panel.arrange(view);
   }
 
   /** Channels to show, of differences those that were there before, with their rows. */
@@ -150,20 +150,30 @@ export class Panels {
   #gestures(panel) {
     const { change, view } = this.#given;
     const scene = () => panel.scene(view());
-    const hertz = (x) => panel.axis.toHertz(x * panel.ratio);
+    const hertz = (at) => panel.axis.toHertz(panel.toneAt(at));
     const active = () => (this.#active = panel);
     let before = {};
     let corner = null;
+    const zoom = (factor, at) => change(zoomed(scene(), factor, panel.toneAt(at)));
+    const zoomTime = (factor, at) => change(zoomedInTime(scene(), factor, panel.timeShare(at)));
     return {
-      zoom: (factor, x) => change(zoomed(scene(), factor, x * panel.ratio)),
-      zoomTime: (factor, y) => change(zoomedInTime(scene(), factor, panel.timeShare(y))),
-      drag: (dx, dy, y) => change({ ...panned(scene(), -dx * panel.ratio), ...this.#dragTime(panel, dy, y) }),
-      tap: (x, y, isNew) => {
+      zoom,
+      zoomTime,
+      stretch: (factors, at) => {
+        const [tone, time] = panel.isUprightAt(at) ? [factors.y, factors.x] : [factors.x, factors.y];
+        if (tone !== null) zoom(tone, at);
+        if (time !== null) zoomTime(time, at);
+      },
+      drag: (way, at) => {
+        const { tone, share } = panel.wayAt(way, at);
+        change({ ...panned(scene(), -tone), ...(share === 0 ? {} : movedInTime(scene(), share * view().span)) });
+      },
+      tap: (at, isNew) => {
         const { row } = scene();
-        const hz = row === null ? hertz(x) : snapToBin(hertz(x), row.description);
+        const hz = row === null ? hertz(at) : snapToBin(hertz(at), row.description);
         const { cursors, times } = view();
         before = { cursors, times };
-        const tMs = panel.timeAt(y);
+        const tMs = panel.timeAt(at);
         if (tMs === null) change({ cursors: placeCursor(cursors, hz, isNew) });
         else change(cursorAt(scene(), { hz, tMs, isSecond: isNew }));
       },
@@ -173,7 +183,7 @@ export class Panels {
         active();
         // What was under the pointer at first stays a corner, while a live waterfall goes on.
         if (corner === null || corner.x !== from.x || corner.y !== from.y) corner = { ...from, place: panel.placeAt(from) };
-        if (corner.place === null) change({ band: [hertz(Math.min(from.x, to.x)), hertz(Math.max(from.x, to.x))] });
+        if (corner.place === null) change({ band: [from.x, to.x].sort((a, b) => a - b).map((x) => hertz({ x, y: from.y })) });
         else change({ selection: boxBetween(corner.place, panel.placeAt(to, corner.place.strip)) });
       },
       selected: () => {
@@ -187,14 +197,6 @@ export class Panels {
         this.#given.act(name);
       },
     };
-  }
-
-  /** A drag in the direction in which rows move shows later ones; the line spectrum has no time. */
-  #dragTime(panel, dy, y) {
-    const view = this.#given.view();
-    if (dy === 0 || !panel.isWaterfall(y)) return {};
-    const seconds = (dy / panel.strips[0].box.clientHeight) * view.span;
-    return movedInTime(panel.scene(view), view.direction === "up" ? -seconds : seconds);
   }
 
   /** The scene of the panel that had the focus last. */
@@ -233,7 +235,7 @@ export class Panels {
   }
 
   shapeOf(channel) {
-    return this.#panelOf(channel).shapeOf(this.#given.view());
+    return this.#panelOf(channel).shapeOf(this.#given.view(), channel);
   }
 
   /** The panel of a channel; of one that is only subtracted, or subtracted from, that of a difference. */

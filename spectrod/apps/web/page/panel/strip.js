@@ -1,4 +1,4 @@
-/** One topic's waterfall and its time scale. */
+/** One topic's waterfall with its scales and all that lies over it. */
 
 import { extentOf } from "../rows/bins.js";
 import { concerns } from "../link/events.js";
@@ -8,9 +8,11 @@ import { columnFor } from "../rows/history.js";
 import { alikeOf, JoinedRows, refilled, seamOf } from "../rows/past.js";
 import { byPeriods } from "../rows/periods.js";
 import { MARKS } from "../plot/palette.js";
+import { Orientation } from "../plot/orientation.js";
 import { chooseRenderer } from "../plot/renderer.js";
-import { drawTimeRuler } from "../plot/ruler.js";
+import { drawFrequencyRuler, drawTimeRuler } from "../plot/ruler.js";
 import { EventMarks } from "./eventmarks.js";
+import { Overlay } from "./overlay.js";
 import { TimeMarks } from "./timemarks.js";
 import { stepInTime, timeOfLine } from "../rows/rowat.js";
 import { topicTitle } from "../link/topics.js";
@@ -28,17 +30,21 @@ export class Strip {
   #joined = "";
   #axis = null;
   #past = null;
-  #drawnTimes = "";
+  #drawnScales = "";
   #shown = null;
   #ratio = 1;
   #canvasHome = element("div", { class: "waterfall", "data-empty": true });
   #times = element("canvas", { class: "times", "aria-hidden": "true" });
+  #tones = element("canvas", { class: "tones", "aria-hidden": "true" });
   #caption = element("p", { class: "caption" });
   #waterfall;
-  #heightPx = 1;
-  #isUp = false;
+  #px = new Orientation("down", { width: 1, height: 1 });
+  #timed = [];
   #marks;
   #eventMarks;
+
+  /** How it lies on the screen [CSS px]. */
+  places = this.#px;
 
   /**
    * @param {import("../rows/channel.js").Channel} channel
@@ -48,12 +54,13 @@ export class Strip {
     this.channel = channel;
     const canvas = element("canvas", { role: "img", "aria-label": "Waterfall" });
     this.#canvasHome.append(canvas);
+    this.overlay = new Overlay(this.#canvasHome);
     if (hasCaption) this.#canvasHome.append(this.#caption);
     setText(this.#caption, topicTitle(channel.info));
     this.#waterfall = chooseRenderer(canvas, forced);
     this.#eventMarks = new EventMarks(this.#canvasHome);
     this.#marks = new TimeMarks(this.#canvasHome);
-    this.elements = [this.#times, this.#eventMarks.targets, this.#canvasHome];
+    this.elements = [this.#times, this.#tones, this.#eventMarks.targets, this.#canvasHome];
   }
 
   /** Element that the waterfall fills. */
@@ -61,8 +68,14 @@ export class Strip {
     return this.#canvasHome;
   }
 
-  get heightPx() {
-    return this.#heightPx;
+  /** Lines of the waterfall [device px]. */
+  get lengthPx() {
+    return this.#px.length;
+  }
+
+  /** Columns of the waterfall, so the width of its axis [device px]. */
+  get breadthPx() {
+    return this.#px.breadth;
   }
 
   /** The canvas that is drawn now: a lost context gets another one. */
@@ -74,13 +87,30 @@ export class Strip {
     return this.#times;
   }
 
-  /** Set the sizes [device px]. */
-  resize(widthPx, heightPx, gutterPx) {
-    this.#heightPx = heightPx;
-    this.#waterfall.resize(widthPx, heightPx);
-    this.#times.width = gutterPx;
-    this.#times.height = heightPx;
-    this.#drawnTimes = "";
+  /**
+   * Set direction and sizes [device px].
+   *
+   * @param {{direction: string, width: number, height: number, gutter: number, foot: number, timed: object[]}} given
+   *   `gutter` and `foot`: of the scales at the left and below; `timed`: topics whose events its time scale has, none
+   *   where it has no time scale
+   * @param {number} ratio device pixels of a CSS pixel
+   */
+  resize({ direction, width, height, gutter, foot, timed }, ratio) {
+    this.#ratio = ratio;
+    this.#px = new Orientation(direction, { width, height });
+    this.places = new Orientation(direction, { width: width / ratio, height: height / ratio });
+    this.#waterfall.resize(width, height, direction);
+    const { isUpright } = this.places;
+    setAttribute(this.#canvasHome, "data-upright", isUpright);
+    this.#timed = timed;
+    Object.assign(this.#times, isUpright ? { width, height: foot } : { width: gutter, height });
+    Object.assign(this.#tones, { width: gutter, height });
+    for (const part of [this.#times, this.#eventMarks.targets]) part.hidden = timed.length === 0;
+    this.#drawnScales = "";
+  }
+
+  get axis() {
+    return this.#axis;
   }
 
   setAxis(axis) {
@@ -94,17 +124,6 @@ export class Strip {
 
   setPalette(name) {
     this.#waterfall.setPalette(name);
-  }
-
-  /** Say whether rows move up, the newest at the bottom. */
-  setDirection(direction) {
-    this.#isUp = direction === "up";
-    setAttribute(this.#canvasHome, "data-up", this.#isUp);
-  }
-
-  /** A height [CSS px from the end with the newest row] from the top, or the inverse. */
-  #turned(y) {
-    return this.#isUp ? this.#heightPx / this.#ratio - y : y;
   }
 
   setLabel(text) {
@@ -121,18 +140,17 @@ export class Strip {
    * Draw what has changed; return whether other rows than before are there to be looked at.
    *
    * @param {{newestMs: number | null, spanMs: number, isPaused: boolean, zone: string, statistic: string,
-   *   past: import("../rows/history.js").History | null, events: import("../link/events.js").EventLog, colours: object, ratio: number}} scene
+   *   past: import("../rows/history.js").History | null, events: import("../link/events.js").EventLog, colours: object}} scene
    */
   draw(scene) {
     if (scene.newestMs === null) return false;
-    this.#ratio = scene.ratio;
     const isJoined = this.#join(scene);
-    const msPerPx = scene.spanMs / this.#heightPx;
+    const msPerPx = scene.spanMs / this.lengthPx;
     this.#shown = { newestMs: scene.newestMs, msPerPx };
     this.#waterfall.setMarks(MARKS[document.documentElement.dataset.theme] ?? MARKS.light);
     this.#waterfall.setScroll({ newestMs: scene.newestMs, msPerPx, paused: scene.isPaused });
     if (this.#waterfall.draw()) setAttribute(this.#canvasHome, "data-empty", null);
-    this.#drawTimes(scene);
+    this.#drawScales(scene);
     return isJoined;
   }
 
@@ -143,16 +161,16 @@ export class Strip {
     const alike = alikeOf(ring, isSilent);
     const seamMs = seamOf(ring, alike);
     const isRefilled = alike < (ring?.length ?? 0);
-    const stepMs = columnFor(spanMs / this.#heightPx) * STEP_COLUMNS;
+    const stepMs = columnFor(spanMs / this.lengthPx) * STEP_COLUMNS;
     const t0 = Math.floor((newestMs - spanMs) / stepMs) * stepMs;
     const t1 = Math.min(Math.ceil(newestMs / stepMs) * stepMs, seamMs);
-    const about = past === null || t0 >= t1 ? null : this.#about(info, statistic);
+    const about = past === null || t0 >= t1 ? null : this.about(statistic);
     const key = about === null ? "" : [t0, t1, stepMs, spanMs, ...Object.values({ ...about, topic: info.id }), past.version, isRefilled].join();
     if (key === this.#joined && ring === this.#ring) return false;
     this.#joined = key;
     this.#ring = ring;
     this.#past = past;
-    const msPerPx = spanMs / this.#heightPx;
+    const msPerPx = spanMs / this.lengthPx;
     const rows = about === null ? [] : past.rows(this, about, { t0, t1, msPerPx }).rows;
     if (about === null) past?.forget(this);
     const joined = refilled(ring, rows, { untilMs: t1, alike });
@@ -161,15 +179,11 @@ export class Strip {
     return true;
   }
 
-  /** Which part of the past to ask for, or null while the topic's frequencies are not known. */
-  about(statistic) {
-    return this.#about(this.channel.info, statistic);
-  }
-
-  #about(topic, statistic) {
-    const { description } = this.channel;
-    if (description === null || this.#axis === null || !isWithin(this.#axis, extentOf(description))) return null;
-    const { f0, f1, kind: axis, width } = this.#axis;
+  /** Which part of the past to ask for along an axis, or null while the topic's frequencies are not known. */
+  about(statistic, shown = this.#axis) {
+    const { description, info: topic } = this.channel;
+    if (description === null || shown === null || !isWithin(shown, extentOf(description))) return null;
+    const { f0, f1, kind: axis, width } = shown;
     const px = pixelsWanted(width / this.#ratio, this.#ratio, PIXELS_MAX);
     return { topic, f0, f1, axis, px, statistic };
   }
@@ -179,17 +193,21 @@ export class Strip {
     return this.#rows;
   }
 
-  /** Line of the waterfall at a height [canvas px from the top], and the time of a line; null before it is drawn. */
-  lineAt(y) {
+  /**
+   * Line and column of the waterfall at a place [CSS px], and the time of a line; null before it is drawn.
+   *
+   * @returns {{line: number, msPerPx: number, px: number} | null}
+   */
+  pixelAt({ x, y }) {
     if (this.#shown === null) return null;
     const { newestMs, msPerPx } = this.#shown;
-    const row = this.#isUp ? this.#heightPx - 1 - Math.floor(y) : Math.floor(y);
-    return { line: Math.floor(newestMs / msPerPx) - row, msPerPx };
+    const { tone, age } = this.#px.pixelAt({ x: x * this.#ratio, y: y * this.#ratio });
+    return { line: Math.floor(newestMs / msPerPx) - age, msPerPx, px: Math.max(0, Math.min(this.breadthPx - 1, tone)) };
   }
 
-  /** Time that a height of the waterfall stands for [CSS px from the top]; null before it is drawn. */
-  timeAt(y) {
-    const found = this.lineAt(y * this.#ratio);
+  /** Time of the row, or line, at a place of the waterfall [CSS px]; null before it is drawn. */
+  timeAt(at) {
+    const found = this.pixelAt(at);
     return found === null ? null : timeOfLine(this.#rows, found.line, found.msPerPx);
   }
 
@@ -198,75 +216,70 @@ export class Strip {
     return this.#shown === null ? tMs : stepInTime(this.#rows, tMs, this.#shown.msPerPx, direction);
   }
 
-  /** Height of a time within the waterfall [CSS px from the top], also outside of it; NaN before it is drawn. */
-  heightOf(tMs) {
+  /** Age of a time [CSS px], also outside of the waterfall; NaN before it is drawn. */
+  ageOf(tMs) {
     if (this.#shown === null) return NaN;
     const { newestMs, msPerPx } = this.#shown;
-    return this.#turned((Math.floor(newestMs / msPerPx) + 1 - tMs / msPerPx) / this.#ratio);
+    return (Math.floor(newestMs / msPerPx) + 1 - tMs / msPerPx) / this.#ratio;
   }
 
-  /** The inverse of `heightOf`. */
-  timeOfHeight(y) {
+  /** The inverse of `ageOf`; null before it is drawn. */
+  timeOf(age) {
     if (this.#shown === null) return null;
     const { newestMs, msPerPx } = this.#shown;
-    return (Math.floor(newestMs / msPerPx) + 1 - this.#turned(y) * this.#ratio) * msPerPx;
+    return (Math.floor(newestMs / msPerPx) + 1 - age * this.#ratio) * msPerPx;
   }
 
-  /** Share of the height that is between the end with the newest row and a height [CSS px from the top]. */
-  shareOf(y) {
-    const share = y / this.#canvasHome.clientHeight; // which may have changed since it was drawn
-    return this.#isUp ? 1 - share : share;
+  /** Place of a frequency on the axis [CSS px]. */
+  toneOf(hz) {
+    return this.#axis.toPlace(hz) / this.#ratio;
   }
 
   /** Times at the ends of the waterfall, the earlier first; nulls before it is drawn. */
   get ends() {
-    const ends = [this.timeOfHeight(0), this.timeOfHeight(this.#heightPx / this.#ratio)];
-    return this.#isUp ? ends : ends.reverse();
+    return [this.timeOf(this.places.length), this.timeOf(0)];
   }
 
   /** Show the times of cursors, and the box of a selection: see `TimeMarks`. */
   placeMarks(marks) {
-    this.#marks.place(marks, (tMs) => this.heightOf(tMs), this.#heightPx / this.#ratio);
+    this.#marks.place(marks, this);
   }
 
-  /**
-   * Show the events that concern the channel, at their times and bands.
-   *
-   * @param {import("../link/events.js").EventLog} events
-   * @param {(hz: number) => number} toX place of a frequency [CSS px]
-   */
-  placeEvents(events, toX) {
+  /** Show the events that concern the channel, at their times and bands. */
+  placeEvents(events) {
     if (this.#shown === null || this.#axis === null) return;
-    const [height, width] = [this.#heightPx / this.#ratio, this.#axis.width / this.#ratio];
     const [t0, t1] = this.ends;
     const { kind, f0, f1 } = this.#axis;
-    const key = [t0, t1, this.#isUp, kind, f0, f1].join();
-    this.#eventMarks.place(
-      { marksOf: () => this.#eventsBetween(events, t0, t1), selected: events.selected, version: events.version },
-      { toY: (tMs) => this.heightOf(tMs), toX, height, width, key },
-    );
+    const key = [t0, t1, this.places.direction, kind, f0, f1].join();
+    const { version, selected } = events;
+    const listed = { marksOf: () => this.#eventsBetween(events, t0, t1), timedOf: () => this.#eventsBetween(events, t0, t1, this.#timed), selected };
+    this.#eventMarks.place({ ...listed, key: [version, key].join() }, this);
   }
 
-  #eventsBetween(events, t0, t1) {
-    return events.between(t0, t1).filter((mark) => concerns(mark, this.channel.info));
+  /** Events that concern some topics, its own if no others are given. */
+  #eventsBetween(events, t0, t1, topics = [this.channel.info]) {
+    return events.between(t0, t1).filter((mark) => topics.some((info) => concerns(mark, info)));
   }
 
   /** What the waterfall shows, for a figure of it; null before it is drawn. */
   figure(events) {
     if (this.#shown === null) return null;
     const { newestMs, msPerPx } = this.#shown;
-    const spanMs = msPerPx * this.#heightPx;
+    const spanMs = msPerPx * this.lengthPx;
     const entries = this.#eventsBetween(events, newestMs - spanMs, newestMs);
     return { title: topicTitle(this.channel.info), rows: this.#rows, newestMs, spanMs, entries };
   }
 
-  #drawTimes({ newestMs, spanMs, zone, events, colours, ratio }) {
-    const key = [newestMs, spanMs, this.#isUp, zone, events.version, colours.text, ratio].join();
-    if (key === this.#drawnTimes) return;
-    this.#drawnTimes = key;
+  #drawScales({ newestMs, spanMs, zone, events, colours }) {
+    const { direction, isUpright } = this.places;
+    const { kind, f0, f1, width } = this.#axis;
+    const key = [newestMs, spanMs, kind, f0, f1, width, zone, events.version, colours.text].join();
+    if (key === this.#drawnScales) return;
+    this.#drawnScales = key;
     const t0Ms = newestMs - spanMs;
-    const entries = this.#eventsBetween(events, t0Ms, newestMs);
-    drawTimeRuler(this.#times, { t0Ms, t1Ms: newestMs, isUp: this.#isUp, zone, entries }, colours, ratio);
+    const entries = this.#eventsBetween(events, t0Ms, newestMs, this.#timed);
+    drawTimeRuler(this.#times, { t0Ms, t1Ms: newestMs, direction, zone, entries }, colours, this.#ratio);
+    if (isUpright) drawFrequencyRuler(this.#tones, this.#axis, colours, this.#ratio, isUpright);
   }
 
   destroy() {

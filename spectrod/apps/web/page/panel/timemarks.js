@@ -1,8 +1,10 @@
 /** What lies over a waterfall at some times: the cursors' lines, and the box of a selection. Elements, as in `Overlay`. */
 
-import { element, setText } from "../side/dom.js";
+import { element, setText, shift } from "../side/dom.js";
 
 const CURSORS = ["A", "B"];
+/** A label needs so much room above its line. */
+const LABEL_PX = 24;
 
 /** The marks over one waterfall. */
 export class TimeMarks {
@@ -22,31 +24,32 @@ export class TimeMarks {
    * Put the marks in their places.
    *
    * @param {{cursors: Array<{tMs: number, text: string} | null>,
-   *   box: {t0: number, t1: number, left: number, right: number} | null}} marks times [ms], ends of the box [CSS px]
-   * @param {(tMs: number) => number} toCssPx height of a time from the top
-   * @param {number} height of the waterfall [CSS px]
+   *   box: {t0: number, t1: number, f0: number, f1: number} | null}} marks
+   * @param {import("./strip.js").Strip} strip
    */
-  place({ cursors, box }, toCssPx, height) {
+  place({ cursors, box }, strip) {
+    const { places } = strip;
     this.#cursors.forEach(({ name, line, label }, k) => {
       const cursor = cursors[k] ?? null;
-      const y = cursor === null ? NaN : toCssPx(cursor.tMs);
-      line.hidden = !(y >= 0 && y <= height);
+      const age = cursor === null ? NaN : strip.ageOf(cursor.tMs);
+      line.hidden = !(age >= 0 && age <= places.length);
       if (line.hidden) return;
-      line.style.transform = `translateY(${y.toFixed(2)}px)`;
-      // Below the line at the top of the waterfall, where there is no room above it.
-      line.dataset.side = y < 24 ? "below" : "above";
+      const { left, top } = places.moment(age);
+      shift(line, left, top);
+      // Beyond the line where there is no room before it.
+      line.dataset.side = (places.isUpright ? left < places.width / 2 : top < LABEL_PX) ? "beyond" : "before";
       setText(label, `${name} ${cursor.text}`);
     });
-    this.#placeBox(box, toCssPx, height);
+    this.#placeBox(box, strip);
   }
 
-  #placeBox(box, toCssPx, height) {
-    const [top, bottom] = box === null ? [NaN, NaN] : [toCssPx(box.t1), toCssPx(box.t0)].sort((a, b) => a - b);
-    this.#box.hidden = !(bottom > 0 && top < height && box.right > 0);
+  #placeBox(box, strip) {
+    const [ages, tones] = box === null ? [[NaN], []] : [[box.t0, box.t1].map((tMs) => strip.ageOf(tMs)), [box.f0, box.f1].map((hz) => Math.max(-2, strip.toneOf(hz)))];
+    this.#box.hidden = !(Math.max(...ages) > 0 && Math.min(...ages) < strip.places.length && tones[1] > 0);
     if (this.#box.hidden) return;
-    const left = Math.max(-2, box.left);
-    this.#box.style.transform = `translate(${left.toFixed(2)}px, ${top.toFixed(2)}px)`;
-    this.#box.style.width = `${Math.max(1, box.right - left).toFixed(2)}px`;
-    this.#box.style.height = `${Math.max(1, bottom - top).toFixed(2)}px`;
+    const { left, top, width, height } = strip.places.boxOf(tones, ages);
+    shift(this.#box, left, top);
+    this.#box.style.width = `${Math.max(1, width).toFixed(2)}px`;
+    this.#box.style.height = `${Math.max(1, height).toFixed(2)}px`;
   }
 }

@@ -9,17 +9,17 @@
  * a reset, after `holdTime` [s];
  * `harmonics`: multiples of the first cursor's frequency are marked; `lines` are columns of measurements that are drawn over time, as `PRODUCT/NAME`;
  * `bands` are those that somebody named (rows/namedbands.js); `eventKind`, `eventSource`, `eventWords` filter the list of events, empty lets all through; `eventOrder` is one of `ORDERS` (link/events.js);
- * `direction`: in which rows move in a waterfall as time goes on; `smoothing` 3: line spectra are smoothed by a third of an octave; 0: not. `timeConstant` [s] 0 is the mean since the reset.
+ * `direction` of time in the waterfalls, see plot/orientation.js; `smoothing` 3: line spectra are smoothed by a third of an octave; 0: not. `timeConstant` [s] 0 is the mean since the reset.
  */
 
 import { ORDERS } from "../link/events.js";
+import { DIRECTIONS } from "../plot/orientation.js";
 import { isPalette } from "../plot/palette.js";
 import { namedBands } from "../rows/namedbands.js";
 import { BARS, FRACTIONS } from "../rows/spectrumsum.js";
 
 export const AXES = Object.freeze(["log", "linear", "mel", "octave"]);
 export const LAYOUTS = Object.freeze(["side", "over"]);
-export const DIRECTIONS = Object.freeze(["down", "up"]);
 export const STATISTICS = Object.freeze(["max", "mean"]);
 export const HOLDS = Object.freeze(["max", "min", "mean"]);
 const SELECTION_MS_MIN = 1;

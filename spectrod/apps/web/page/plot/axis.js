@@ -90,6 +90,12 @@ export class Axis {
     return (this.#forward(hz) - this.#start) / this.#perPixel;
   }
 
+  /** Return the place of a frequency as `toPixel`, before the axis where it has none [px]. */
+  toPlace(hz) {
+    const px = this.toPixel(hz);
+    return Number.isFinite(px) ? px : -4;
+  }
+
   /** Return the frequency at a place [Hz], the inverse of `toPixel`. */
   toHertz(px) {
     return this.#back(this.#start + px * this.#perPixel);

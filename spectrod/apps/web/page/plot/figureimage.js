@@ -33,18 +33,22 @@ export function waterfallPixels({ rows, newestMs, spanMs }, axis, height, { map,
  * Pixels of a waterfall in another direction.
  *
  * @param {Uint32Array} pixels of `waterfallPixels`
- * @param {{across: number, along: number}} size pixels of the frequency axis, and lines
- * @param {"down" | "up" | "right"} direction see `Figure`
- * @returns {Uint32Array} lines of `across` pixels, or `right`: `across` lines of `along` pixels, the highest frequency first
+ * @param {import("./orientation.js").Orientation} places of the picture [px]
+ * @returns {Uint32Array} lines of the picture
  */
-export function turnedPixels(pixels, { across, along }, direction) {
-  if (direction === "down") return pixels;
+export function turnedPixels(pixels, places) {
+  const { breadth, length, width } = places;
+  const indexOf = (tone, age) => {
+    const { x, y } = places.toScreen({ tone: tone + 0.5, age: age + 0.5 });
+    return Math.floor(y) * width + Math.floor(x);
+  };
+  const first = indexOf(0, 0);
+  const [step, stepOfLine] = [indexOf(1, 0) - first, indexOf(0, 1) - first];
   const turned = new Uint32Array(pixels.length);
-  for (let line = 0; line < along; line += 1) {
-    const begin = line * across;
-    const last = along - 1 - line;
-    if (direction === "up") turned.set(pixels.subarray(begin, begin + across), last * across);
-    else for (let px = 0; px < across; px += 1) turned[(across - 1 - px) * along + last] = pixels[begin + px];
+  for (let line = 0; line < length; line += 1) {
+    const begin = line * breadth;
+    const place = first + line * stepOfLine;
+    for (let px = 0; px < breadth; px += 1) turned[place + px * step] = pixels[begin + px];
   }
   return turned;
 }

@@ -2,6 +2,7 @@
 
 import { makeAxis } from "./axis.js";
 import { canvasOf, turnedPixels, waterfallPixels } from "./figureimage.js";
+import { Orientation } from "./orientation.js";
 import { DATED_MS, placeLabels } from "./ruler.js";
 import { frequencyTicks } from "./ticks.js";
 import { isoOfLocal, timeTicks, zoneName } from "./time.js";
@@ -24,23 +25,14 @@ const LABEL_RATIO = 2.5;
 
 /** @returns {Places} */
 function placesOf({ newestMs, spanMs }, axis, { left, top, width, height }, direction) {
-  const share = (tMs) => (newestMs - tMs) / spanMs;
-  // Frequencies that a logarithmic axis does not have lie beside the plot.
-  const along = (hz) => (Number.isFinite(axis.toPixel(hz)) ? axis.toPixel(hz) : -2);
-  const xy = {
-    down: (s, px) => [left + px, top + s * height],
-    up: (s, px) => [left + px, top + (1 - s) * height],
-    right: (s, px) => [left + (1 - s) * width, top + height - px],
-  }[direction];
-  const box = ({ t0, t1, f0, f1 }) => {
-    const [from, to] = f0 === null ? [-2, axis.width + 2] : [along(f0), along(f1)];
-    const [[x0, y0], [x1, y1]] = [xy(share(t0), from), xy(share(t1), to)];
-    return [Math.min(x0, x1), Math.min(y0, y1), Math.abs(x1 - x0), Math.abs(y1 - y0)];
-  };
+  const places = new Orientation(direction, { width, height });
+  const ageOf = (tMs) => ((newestMs - tMs) / spanMs) * places.length;
+  const inFigure = (box) => [left + box.left, top + box.top, box.width, box.height];
+  const lineOf = (box) => [[left + box.left, top + box.top], [left + box.left + box.width, top + box.top + box.height]];
   return {
-    moment: (tMs) => [xy(share(tMs), 0), xy(share(tMs), axis.width)],
-    tone: (hz) => [xy(0, along(hz)), xy(1, along(hz))],
-    box,
+    moment: (tMs) => lineOf(places.moment(ageOf(tMs))),
+    tone: (hz) => lineOf(places.tone(axis.toPlace(hz))),
+    box: ({ t0, t1, f0, f1 }) => inFigure(places.boxOf(f0 === null ? [-2, axis.width + 2] : [axis.toPlace(f0), axis.toPlace(f1)], [ageOf(t0), ageOf(t1)])),
   };
 }
 
@@ -57,22 +49,22 @@ export function drawStrip(pen, figure, k, place, scale) {
   const { direction } = figure;
   const strip = figure.strips[k];
   const { kind, f0, f1 } = figure.axis;
-  const isRight = direction === "right";
-  const axis = makeAxis({ kind, f0, f1, width: isRight ? place.height : place.width });
+  const { isUpright, breadth } = new Orientation(direction, place);
+  const axis = makeAxis({ kind, f0, f1, width: breadth });
   const places = placesOf(strip, axis, place, direction);
   drawWaterfall(pen, strip, figure, place, scale);
   pen.clip(place.left, place.top, place.width, place.height, () => {
     drawBand(pen, figure.band, strip, places);
-    for (const mark of strip.entries.slice(0, MARKS_MAX)) drawMark(pen, mark, places, isRight);
+    for (const mark of strip.entries.slice(0, MARKS_MAX)) drawMark(pen, mark, places, isUpright);
     drawBox(pen, strip.box, places);
   });
   drawCursors(pen, figure.cursors, axis, places);
-  drawTimes(pen, strip, place, places, isRight);
-  if (isRight) {
+  drawTimes(pen, strip, place, places, isUpright);
+  if (isUpright) {
     drawFrequenciesUpright(pen, axis, place);
     if (k === figure.strips.length - 1) drawTimesBelow(pen, strip, figure.zone, place);
   } else drawTimesBeside(pen, strip, figure.zone, place, direction === "up");
-  drawEventSigns(pen, strip, place, places, isRight);
+  drawEventSigns(pen, strip, place, places, isUpright);
   if (strip.title !== "") drawCaption(pen, strip.title, place);
   frame(pen, place);
 }
@@ -81,9 +73,9 @@ export function drawStrip(pen, figure, k, place, scale) {
 function drawWaterfall(pen, strip, { axis: { kind, f0, f1 }, colour, direction }, { left, top, width, height }, scale) {
   const [x0, y0, x1, y1] = [left, top, left + width, top + height].map((at) => Math.round(at * scale));
   const [widthPx, heightPx] = [x1 - x0, y1 - y0];
-  const [across, along] = direction === "right" ? [heightPx, widthPx] : [widthPx, heightPx];
-  const pixels = waterfallPixels(strip, makeAxis({ kind, f0, f1, width: across }), along, colour);
-  const turned = turnedPixels(pixels, { across, along }, direction);
+  const places = new Orientation(direction, { width: widthPx, height: heightPx });
+  const pixels = waterfallPixels(strip, makeAxis({ kind, f0, f1, width: places.breadth }), places.length, colour);
+  const turned = turnedPixels(pixels, places);
   pen.image(x0 / scale, y0 / scale, widthPx / scale, heightPx / scale, canvasOf(turned, widthPx, heightPx));
 }
 
@@ -105,10 +97,10 @@ function drawCursors(pen, cursors, axis, { tone }) {
 }
 
 /** An event at its time and band: a line, or a box of one that has a length. */
-function drawMark(pen, mark, { box }, isRight) {
+function drawMark(pen, mark, { box }, isUpright) {
   const [x, y, width, height] = box(mark);
-  if ((isRight ? width : height) >= 1) pen.rect(x, y, width, height, { fill: EVENT, opacity: 0.1, stroke: EVENT, width: THIN_PX });
-  else pen.lines([[[x, y], isRight ? [x, y + height] : [x + width, y]]], { name: "event", stroke: EVENT, width: THIN_PX });
+  if ((isUpright ? width : height) >= 1) pen.rect(x, y, width, height, { fill: EVENT, opacity: 0.1, stroke: EVENT, width: THIN_PX });
+  else pen.lines([[[x, y], isUpright ? [x, y + height] : [x + width, y]]], { name: "event", stroke: EVENT, width: THIN_PX });
 }
 
 function drawBox(pen, box, places) {
@@ -118,14 +110,14 @@ function drawBox(pen, box, places) {
 }
 
 /** Lines of the cursors' times, with their letters at the right, or at the foot of the plot where times are beside each other. */
-function drawTimes(pen, { times, newestMs, spanMs }, { left, top, width, height }, { moment }, isRight) {
+function drawTimes(pen, { times, newestMs, spanMs }, { left, top, width, height }, { moment }, isUpright) {
   for (const { name, tMs } of times) {
     if (!(tMs <= newestMs && tMs >= newestMs - spanMs)) continue;
     const line = moment(tMs);
     pen.lines([line], EDGE);
     pen.lines([line], { stroke: ACCENT, width: THIN_PX, dash: DASHES[name] });
-    const [x, y] = isRight ? [Math.min(line[0][0] + 3, left + width - 10), top + height - 4] : [left + width + 1, line[0][1] - 2];
-    if (isRight) pen.rect(x - 1.5, y - 8.5, 10, 10.5, { fill: "#ffffff", opacity: 0.85 });
+    const [x, y] = isUpright ? [Math.min(line[0][0] + 3, left + width - 10), top + height - 4] : [left + width + 1, line[0][1] - 2];
+    if (isUpright) pen.rect(x - 1.5, y - 8.5, 10, 10.5, { fill: "#ffffff", opacity: 0.85 });
     pen.text(x, y, name, { ...TEXT, size: 9, fill: ACCENT, isBold: true });
   }
 }
@@ -171,12 +163,12 @@ function drawFrequenciesUpright(pen, axis, { left, top, height }) {
 }
 
 /** Triangles of events in the time scale, which point at the plot. */
-function drawEventSigns(pen, { entries, newestMs, spanMs }, { left, top, height }, { moment }, isRight) {
+function drawEventSigns(pen, { entries, newestMs, spanMs }, { left, top, height }, { moment }, isUpright) {
   for (const { t0 } of entries.slice(0, MARKS_MAX)) {
     if (t0 < newestMs - spanMs) continue;
     const [[x, y]] = moment(t0);
     const bottom = top + height;
-    const sign = isRight ? [[x, bottom], [x - 3.5, bottom + 6], [x + 3.5, bottom + 6], [x, bottom]] : [[left, y], [left - 6, y - 3.5], [left - 6, y + 3.5], [left, y]];
+    const sign = isUpright ? [[x, bottom], [x - 3.5, bottom + 6], [x + 3.5, bottom + 6], [x, bottom]] : [[left, y], [left - 6, y - 3.5], [left - 6, y + 3.5], [left, y]];
     pen.lines([sign], { name: "event", fill: EVENT });
   }
 }

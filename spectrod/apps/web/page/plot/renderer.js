@@ -73,9 +73,9 @@ export class ChosenWaterfall {
     return this.#drawn instanceof WaterfallGL ? "webgl" : "2d";
   }
 
-  resize(widthPx, heightPx) {
+  resize(widthPx, heightPx, direction) {
     try {
-      this.#drawn.resize(widthPx, heightPx);
+      this.#drawn.resize(widthPx, heightPx, direction);
     } catch (error) {
       if (this.kind === "2d") throw error;
       this.#fallBack(error.message);

@@ -1,5 +1,6 @@
-/** Scales beside the plots: frequency below, level and time at the left, with events on the time. */
+/** Scales beside the plots, below or at the left: frequency, level, and time with events on it. */
 
+import { Orientation } from "./orientation.js";
 import { frequencyTicks, levelTicks } from "./ticks.js";
 import { isoOfLocal, timeTicks, zoneName } from "./time.js";
 
@@ -7,9 +8,12 @@ const FONT_PX = 12;
 const TICK_PX = 5;
 const GAP_PX = 4;
 const MARK_PX = 4;
-/** A time scale that is shorter has the date of its newest row [ms], on the page if it is at least so high [px]. */
+/** A time scale that is shorter has the date of its newest row [ms], on the page if it is at least so high, or so wide [px]. */
 export const DATED_MS = 3 * 86_400_000;
 const DATED_PX = 90;
+const DATED_WIDE_PX = 240;
+/** Labels of times beside each other need so many times the room of those above each other. */
+const WIDE_RATIO = 1.75;
 
 const widths = new Map();
 
@@ -37,20 +41,32 @@ function begin(canvas, colours, ratio) {
   return context;
 }
 
-/** Frequency scale: ticks up and labels, as wide as the plot. */
-export function drawFrequencyRuler(canvas, axis, colours, ratio) {
+/** Frequency scale as long as the plot: below it, or at its left with low frequencies at the bottom. */
+export function drawFrequencyRuler(canvas, axis, colours, ratio, isUpright = false) {
   const context = begin(canvas, colours, ratio);
+  if (!isUpright) {
+    drawFoot(context, canvas, frequencyTicks(axis, measurer(context)), ratio);
+    return;
+  }
+  const ticks = frequencyTicks(axis, () => FONT_PX * ratio);
+  drawGutter(context, canvas, ticks.map((tick) => ({ ...tick, px: canvas.height - tick.px })).reverse(), ratio);
+}
+
+/** Ticks up, and labels below them; those that would reach beyond the ends are left out. */
+function drawFoot(context, canvas, ticks, ratio, { from = 0, to = canvas.width } = {}) {
   const measure = measurer(context);
+  context.textAlign = "left";
   context.textBaseline = "middle";
-  const ticks = frequencyTicks(axis, measure);
   for (const { px, major } of ticks) line(context, px, 0, px, (major ? 1 : 0.6) * TICK_PX * ratio);
   for (const { label, x } of placeLabels(ticks, measure, canvas.width, GAP_PX * ratio)) {
-    context.fillText(label, x, canvas.height / 2 + 2 * ratio);
+    if (x >= from && x + measure(label) <= to) context.fillText(label, x, footY(canvas, ratio));
   }
 }
 
+const footY = (canvas, ratio) => canvas.height / 2 + 2 * ratio;
+
 /**
- * Where labels of a frequency scale begin: centred at their ticks, moved to stay whole within the canvas; one
+ * Where labels of a scale below a plot begin: centred at their ticks, moved to stay whole within the canvas; one
  * that would then touch the one before it is left out.
  *
  * @param {Array<{px: number, label: string}>} ticks in ascending order
@@ -84,15 +100,15 @@ function line(context, x0, y0, x1, y1) {
  * Labels at the right of a gutter, with ticks toward the plot; labels that would collide are left out, with others or
  * with what stands at the ends.
  */
-function drawGutter(context, canvas, ticks, ratio, { top = -Infinity, bottom = Infinity } = {}) {
+function drawGutter(context, canvas, ticks, ratio, { from = -Infinity, to = Infinity } = {}) {
   const height = FONT_PX * ratio;
-  let free = top;
+  let free = from;
   context.textAlign = "right";
   context.textBaseline = "middle";
-  for (const { px, label } of ticks) {
-    line(context, canvas.width - TICK_PX * ratio, px, canvas.width, px);
+  for (const { px, label, major } of ticks) {
+    line(context, canvas.width - (major ? 1 : 0.6) * TICK_PX * ratio, px, canvas.width, px);
     const y = Math.max(height / 2, Math.min(canvas.height - height / 2, px));
-    if (label === "" || y - height / 2 < free || y + height / 2 > bottom) continue;
+    if (label === "" || y - height / 2 < free || y + height / 2 > to) continue;
     // A label that is wider than the gutter is condensed: a cut one would be another date or number.
     const right = canvas.width - (TICK_PX + GAP_PX) * ratio;
     context.fillText(label, right, y, right);
@@ -107,45 +123,49 @@ export function drawLevelRuler(canvas, levels, colours, ratio) {
 }
 
 /**
- * Time scale: the newest at the top, or at the bottom where rows move up, with its date, and the zone at the other end; a
- * mark for each event.
+ * Time scale at the left of a waterfall, or below it: the date at its newest end, the zone at the other one, a mark for
+ * each event.
  *
- * @param {{t0Ms: number, t1Ms: number, isUp: boolean, zone: string, entries: Array<{t0: number}>}} times
+ * @param {{t0Ms: number, t1Ms: number, direction: string, zone: string, entries: Array<{t0: number}>}} times
  */
-export function drawTimeRuler(canvas, { t0Ms, t1Ms, isUp, zone, entries }, colours, ratio) {
+export function drawTimeRuler(canvas, { t0Ms, t1Ms, direction, zone, entries }, colours, ratio) {
   const context = begin(canvas, colours, ratio);
-  const toY = (px) => (isUp ? canvas.height - px : px);
-  const ticks = timeTicks(t0Ms, t1Ms, canvas.height, zone).map((tick) => ({ ...tick, px: toY(tick.px) })).sort((a, b) => a.px - b.px);
-  const line = (FONT_PX + GAP_PX) * ratio;
+  const places = new Orientation(direction, canvas);
+  const { isUpright: isBelow, length } = places;
+  const room = isBelow ? length / (WIDE_RATIO * ratio) : length;
+  const ticks = timeTicks(t0Ms, t1Ms, room, zone).map(({ px, label }) => ({ px: places.along((px / room) * length), label, major: true }));
+  const isLong = length >= (isBelow ? DATED_WIDE_PX : DATED_PX) * ratio;
   // Where labels are dates, or there is hardly any room, the date of the newest row is none of the scale's.
-  const hasDate = t1Ms - t0Ms < DATED_MS && canvas.height >= DATED_PX * ratio;
-  const hasZone = canvas.height >= DATED_PX * ratio;
+  const ends = { from: -Infinity, to: Infinity };
   context.fillStyle = colours.muted;
-  if (hasDate) drawEnd(context, canvas, isoOfLocal(t1Ms, zone).slice(0, 10), toY(line / 2), ratio);
-  if (hasZone) drawEnd(context, canvas, zoneName(t1Ms, zone), toY(canvas.height - line / 2), ratio);
+  const drawEnd = (text, age) => {
+    const isFirst = places.along(age) === 0;
+    const size = GAP_PX * ratio + (isBelow ? measurer(context)(text) : FONT_PX * ratio);
+    if (isFirst) ends.from = size;
+    else ends.to = length - size;
+    context.textAlign = isBelow && isFirst ? "left" : "right";
+    context.textBaseline = "middle";
+    // Beside a waterfall it is whole in any width.
+    const right = canvas.width - (TICK_PX + GAP_PX) * ratio;
+    if (isBelow) context.fillText(text, isFirst ? 0 : length, footY(canvas, ratio));
+    else context.fillText(text, right, isFirst ? size / 2 : length - size / 2, right);
+  };
+  if (isLong && t1Ms - t0Ms < DATED_MS) drawEnd(isoOfLocal(t1Ms, zone).slice(0, 10), 0);
+  if (isLong) drawEnd(zoneName(t1Ms, zone), length);
   context.fillStyle = colours.text;
-  const [hasTop, hasBottom] = isUp ? [hasZone, hasDate] : [hasDate, hasZone];
-  drawGutter(context, canvas, ticks, ratio, { top: hasTop ? line : -Infinity, bottom: hasBottom ? canvas.height - line : Infinity });
+  (isBelow ? drawFoot : drawGutter)(context, canvas, ticks.sort((a, b) => a.px - b.px), ratio, ends);
   context.fillStyle = colours.mark;
-  const heights = entries.map(({ t0 }) => Math.round(toY(((t1Ms - t0) / (t1Ms - t0Ms)) * canvas.height) * 2) / 2);
-  for (const y of new Set(heights)) drawMark(context, canvas, y, ratio);
-}
-
-/** A text at an end of a gutter, whole in any width. */
-function drawEnd(context, canvas, text, y, ratio) {
-  const right = canvas.width - (TICK_PX + GAP_PX) * ratio;
-  context.textAlign = "right";
-  context.textBaseline = "middle";
-  context.fillText(text, right, y, right);
+  const marks = entries.map(({ t0 }) => Math.round(places.along(((t1Ms - t0) / (t1Ms - t0Ms)) * length) * 2) / 2);
+  const tip = isBelow ? 0 : canvas.width;
+  for (const at of new Set(marks)) drawMark(context, isBelow ? [at, tip] : [tip, at], isBelow, MARK_PX * ratio);
 }
 
 /** A triangle that points at the plot. */
-function drawMark(context, canvas, y, ratio) {
-  const size = MARK_PX * ratio;
+function drawMark(context, [x, y], isBelow, size) {
+  const far = 1.6 * size;
   context.beginPath();
-  context.moveTo(canvas.width, y);
-  context.lineTo(canvas.width - 1.6 * size, y - size);
-  context.lineTo(canvas.width - 1.6 * size, y + size);
+  context.moveTo(x, y);
+  for (const side of [-size, size]) context.lineTo(isBelow ? x + side : x - far, isBelow ? y + far : y + side);
   context.fill();
 }
 

@@ -3,14 +3,14 @@
  */
 
 import { LineStore } from "./lines.js";
+import { Orientation } from "./orientation.js";
 import { codeColors, MARKS } from "./palette.js";
 
 /** Longest time that one `draw` spends on what can wait, for each of redrawing and painting [ms]. */
 const SLICE_MS = 8;
 
 /**
- * A waterfall on a canvas. The newest row is at the top; colours and rows that lie further down may
- * come some frames later.
+ * A waterfall on a canvas, with time in any direction; colours and older rows may come some frames later.
  *
  * Subclasses paint: `paintSize()` after another size, `paintColors(colors)`, `paintSlot(slot)` with the
  * codes of one line, and `compose(topSlot)` puts all lines onto the canvas.
@@ -31,6 +31,7 @@ export class Waterfall {
   constructor(canvas, previous = null) {
     this.canvas = canvas;
     this.lines = previous?.lines ?? new LineStore();
+    this.places = previous?.places ?? new Orientation("down", { width: 0, height: 0 });
     if (previous !== null) {
       this.#levels = previous.#levels;
       this.#palette = previous.#palette;
@@ -38,22 +39,24 @@ export class Waterfall {
     }
   }
 
-  /** Take another size [canvas px]; the rows come again from the ring. */
-  resize(widthPx, heightPx) {
-    if (widthPx === this.lines.width && heightPx === this.lines.height) return;
-    this.lines.resize(widthPx, heightPx);
+  /** Take another size [canvas px] or direction of time; rows of another size come again from the ring. */
+  resize(width, height, direction = "down") {
+    const { places } = this;
+    if (width === places.width && height === places.height && direction === places.direction) return;
+    this.places = new Orientation(direction, { width, height });
+    this.lines.resize(this.places.breadth, this.places.length);
     this.refit();
   }
 
   /** Make the canvas as large as the lines are, and paint all of them. */
   refit() {
-    this.canvas.width = this.lines.width;
-    this.canvas.height = this.lines.height;
+    this.canvas.width = this.places.width;
+    this.canvas.height = this.places.height;
     this.paintSize();
     this.repaint();
   }
 
-  /** @param {import("./axis.js").Axis} axis as wide as the canvas, else nothing is drawn */
+  /** @param {import("./axis.js").Axis} axis as long as the canvas is in its direction, else nothing is drawn */
   setAxis(axis) {
     this.lines.setAxis(axis);
     this.#unpainted = true;
@@ -95,10 +98,10 @@ export class Waterfall {
   }
 
   /**
-   * Move to a time: `newestMs` (UTC) is at the top, and a pixel is `msPerPx` [ms].
+   * Move to a time: `newestMs` (UTC) is at the newer end, and a pixel is `msPerPx` [ms].
    *
    * @param {{newestMs: number, msPerPx: number, paused?: boolean}} scroll when paused, rows are still
-   *   appended, and seen once the time at the top goes on
+   *   appended, and seen once the time at that end goes on
    */
   setScroll(scroll) {
     this.lines.setScroll(scroll);
@@ -146,7 +149,7 @@ export class Waterfall {
     return true;
   }
 
-  /** Paint changed lines from the top down while there is time; return whether there were any. */
+  /** Paint changed lines from the newest on while there is time; return whether there were any. */
   #paint(top) {
     const { changed, slots } = this.lines;
     const until = performance.now() + SLICE_MS;

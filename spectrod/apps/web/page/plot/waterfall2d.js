@@ -27,6 +27,8 @@ export class Waterfall2D extends Waterfall {
     this.#ringContext = this.#ring.getContext("2d", { alpha: false });
     this.#line = new ImageData(Math.max(width, 1), 1);
     this.#pixels = new Uint32Array(this.#line.data.buffer);
+    this.#context.imageSmoothingEnabled = false;
+    this.#context.setTransform(...this.places.matrix);
     this.#fill();
   }
 

@@ -27,11 +27,14 @@ uniform sampler2D colors;
 uniform int top;
 uniform int slots;
 uniform int height;
+uniform ivec4 steps;
+uniform ivec2 first;
 out vec4 color;
 void main() {
-  ivec2 place = ivec2(gl_FragCoord.xy);
-  int slot = (top + height - 1 - place.y) % slots;
-  int code = int(texelFetch(lines, ivec2(place.x, slot), 0).r);
+  // From the upper left corner, then as tone and age: see orientation.js.
+  ivec2 at = ivec2(int(gl_FragCoord.x), height - 1 - int(gl_FragCoord.y));
+  ivec2 place = first + steps.xy * at.x + steps.zw * at.y;
+  int code = int(texelFetch(lines, ivec2(place.x, (top + place.y) % slots), 0).r);
   color = texelFetch(colors, ivec2(code & 255, code >> 8), 0);
 }`;
 
@@ -96,7 +99,7 @@ export class WaterfallGL extends Waterfall {
       throw new Error(`the waterfall's shader: ${gl.getProgramInfoLog(program)}`);
     }
     gl.useProgram(program);
-    const names = ["lines", "colors", "top", "slots", "height"];
+    const names = ["lines", "colors", "top", "slots", "height", "steps", "first"];
     this.#places = Object.fromEntries(names.map((name) => [name, gl.getUniformLocation(program, name)]));
     gl.uniform1i(this.#places.lines, 0);
     gl.uniform1i(this.#places.colors, 1);
@@ -121,16 +124,19 @@ export class WaterfallGL extends Waterfall {
   paintSize() {
     if (this.#program === null) return;
     const gl = this.#gl;
-    const { width, height, slots } = this.lines;
+    const { width, slots } = this.lines;
     const largest = gl.getParameter(gl.MAX_TEXTURE_SIZE);
     if (width > largest || slots > largest) {
       throw new Error(`waterfall of ${width} x ${slots}: the GPU has at most ${largest}`);
     }
     gl.deleteTexture(this.#lines);
     this.#lines = this.#makeTexture(0, gl.R16UI, Math.max(width, 1), slots);
-    gl.viewport(0, 0, width, height);
+    const { tone, age } = this.places.pixelAt({ x: 0, y: 0 });
+    gl.viewport(0, 0, this.places.width, this.places.height);
     gl.uniform1i(this.#places.slots, slots);
-    gl.uniform1i(this.#places.height, height);
+    gl.uniform1i(this.#places.height, this.places.height);
+    gl.uniform4i(this.#places.steps, ...this.places.matrix.slice(0, 4));
+    gl.uniform2i(this.#places.first, tone, age);
   }
 
   paintColors(colors) {

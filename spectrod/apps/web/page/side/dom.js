@@ -25,6 +25,11 @@ export function setText(target, text) {
   if (target.textContent !== text) target.textContent = text;
 }
 
+/** Move an element to a place of what it lies over [CSS px]. */
+export function shift(target, left, top) {
+  target.style.transform = `translate(${left.toFixed(2)}px, ${top.toFixed(2)}px)`;
+}
+
 /** Make the rows of a table's body those of `rows`, each a list of texts; rows that are there are used again. */
 export function fillTable(body, rows) {
   while (body.rows.length > rows.length) body.deleteRow(-1);

@@ -52,7 +52,7 @@ function checkbox(label, read, write) {
 const AXIS_TEXTS = [["log", "logarithmic"], ["linear", "linear"], ["mel", "mel"], ["octave", "octave"]];
 const SMOOTHING_TEXTS = FRACTIONS.map((n) => [String(n), n === 0 ? "none" : `1/${n} octave`]);
 const BARS_TEXTS = [["none", "as measured"], ["third", "third octaves"], ["third-a", "third octaves, A"]];
-const DIRECTION_TEXTS = [["down", "down, the newest at the top"], ["up", "up, the newest at the bottom"]];
+const DIRECTION_TEXTS = [["down", "at the top, rows move down"], ["up", "at the bottom, rows move up"], ["right", "at the right, frequency upwards"]];
 const STATISTIC_TEXTS = [["max", "max"], ["mean", "mean (power)"]];
 
 /** Palettes for the list: viridis and cividis first, which everybody can read. */
@@ -99,7 +99,7 @@ function displayFields({ change, changeRange, link, scene }) {
     select("Smoothing", SMOOTHING_TEXTS, ({ view }) => String(view.smoothing), (n) => change({ smoothing: Number(n), bars: "none" })),
     select("Spectrum", BARS_TEXTS, ({ view }) => view.bars, (bars) => change({ bars, smoothing: 0 })),
     select("Colour map", paletteOptions(), ({ view }) => view.map, (map) => change({ map })),
-    select("Rows move", DIRECTION_TEXTS, ({ view }) => view.direction, (direction) => change({ direction })),
+    select("Newest row", DIRECTION_TEXTS, ({ view }) => view.direction, (direction) => change({ direction })),
     number("Time span, s", { min: 1, max: 366 * 86400, required: true }, ({ view }) => view.span, (span) => change({ span })),
     slider("Spectrum height", { min: 10, max: 90, "aria-label": "Spectrum height, percent" }, ({ view }) => view.split, (split) => change({ split })),
     checkbox("Peak list", ({ view }) => view.peaks, (peaks) => change({ peaks })),

@@ -3,10 +3,10 @@
 /** `keys`: as `KeyboardEvent.key`, with `Shift+` and `Alt+` before; `action`: a name that main.js knows. */
 export const KEYS = Object.freeze(
   [
-    { keys: ["ArrowLeft"], action: "panLower", text: "pan to lower frequencies; a cursor with a time: one bin down" },
-    { keys: ["ArrowRight"], action: "panHigher", text: "pan to higher frequencies; cursor: one bin up" },
-    { keys: ["ArrowUp"], action: "levelsUp", text: "level range up 5 dB; cursor: one row up" },
-    { keys: ["ArrowDown"], action: "levelsDown", text: "level range down 5 dB; cursor: one row down" },
+    { keys: ["ArrowLeft"], action: "panLower", text: "pan to lower frequencies; a cursor with a time: one bin or row to the left" },
+    { keys: ["ArrowRight"], action: "panHigher", text: "pan to higher frequencies; cursor: to the right" },
+    { keys: ["ArrowUp"], action: "levelsUp", text: "level range up 5 dB; cursor: up" },
+    { keys: ["ArrowDown"], action: "levelsDown", text: "level range down 5 dB; cursor: down" },
     { keys: ["+", "="], action: "zoomIn", text: "zoom in (frequency)" },
     { keys: ["-"], action: "zoomOut", text: "zoom out (frequency)" },
     { keys: ["Home"], action: "showAll", text: "full frequency span" },
