@@ -57,14 +57,14 @@ window.drawOne = async ({ kind, ...given }) => {
 };
 
 /** Draw `rows` rows, with gaps and dropped rows; return when all is on the canvas. */
-window.fill = async ({ width, height, rows = 320, axis, msPerPx = 20, palette = "viridis" }) => {
+window.fill = async ({ width, height, rows = 320, axis, msPerPx = 20, palette = "viridis", direction = "down" }) => {
   const description = describe({ values: 2049 });
   const make = makeRows(description);
   const ring = new RowRing({ rows: 2000, valuesMax: 4096 });
   ring.setDescription(description);
   const { waterfall } = window;
-  waterfall.resize(width, height);
-  waterfall.setAxis(makeAxis({ ...axis, width }));
+  waterfall.resize(width, height, direction);
+  waterfall.setAxis(makeAxis({ ...axis, width: waterfall.places.breadth }));
   waterfall.setPalette(palette);
   waterfall.setLevels(-100, -20);
   for (let n = 0; n < rows; n += 1) {

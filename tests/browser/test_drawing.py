@@ -99,6 +99,28 @@ def test_2d_and_webgl_draw_the_same(page, form):
 
 
 @pytest.mark.parametrize("kind", ["2d", "webgl"])
+@pytest.mark.parametrize("form", ["log", "odd size"])
+def test_directions_are_the_same_picture_turned(page, kind, form):
+    """Each pixel is that of rows that move down, mirrored, or with the newest at the right."""
+    down = draw(page, kind, **FORMS[form])
+    np.testing.assert_array_equal(draw(page, kind, **FORMS[form], direction="up"), down[::-1])
+    size = {"width": down.shape[0], "height": down.shape[1], "direction": "right"}
+    right = draw(page, kind, **(FORMS[form] | size))
+    np.testing.assert_array_equal(right, down.transpose(1, 0, 2)[::-1, ::-1])
+    # A waterfall that is turned has its rows again.
+    page.evaluate(
+        """async ([width, height, axis]) => {
+          waterfall.resize(width, height, "down");
+          setScroll(6400, 20);
+          setAxis({ ...axis, width });
+          await settle();
+        }""",
+        [down.shape[1], down.shape[0], LOG],
+    )
+    np.testing.assert_array_equal(pixels(page), down)
+
+
+@pytest.mark.parametrize("kind", ["2d", "webgl"])
 def test_the_picture_is_where_the_axes_say(page, kind):
     """The tone is in the column of 1 kHz, and lines are hatched where rows are missing."""
     shown = draw(page, kind, axis={"kind": "linear", "f0": 0, "f1": 4000})

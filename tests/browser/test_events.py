@@ -95,6 +95,30 @@ def test_a_triggers_mark_lies_at_its_time_and_band(tab, daemon):
     card.wait_for(state="hidden")
 
 
+def test_with_time_to_the_right_marks_lie_there_and_are_clicked_below(tab, daemon):
+    """The box is 200 Hz high and 2 s wide; what is clicked is in the time axis, at its middle."""
+    tab.open(f"v=1&topic={TOPIC}&axis=linear&f=0:2000&span=60&rows=right")
+    end_ns = newest_ns(daemon) - 3_000_000_000
+    daemon.send(*trigger_event(1, end_ns))
+    tab.page.locator(".event-marks > [data-band][data-length]").wait_for()
+    tab.focus_plot()
+    tab.page.keyboard.press(" ")
+    tab.page.locator(".banner", has_text="paused").wait_for()
+    strip = tab.page.locator(".waterfall").bounding_box()
+    box = tab.page.locator(".event-marks > [data-band][data-length]").bounding_box()
+    assert box["height"] == pytest.approx(strip["height"] / 10, abs=2)
+    assert box["y"] == pytest.approx(strip["y"] + strip["height"] * 9 / 20, abs=2)
+    assert box["width"] == pytest.approx(LENGTH_S / 60 * strip["width"], abs=2)
+    target = tab.page.locator(".event-targets button").first
+    place = target.bounding_box()
+    assert place["x"] + 12 == pytest.approx(box["x"] + box["width"] / 2, abs=2)
+    assert place["y"] >= strip["y"] + strip["height"] - 1
+    target.click()
+    tab.page.locator("#mark-card").wait_for()
+    name = tab.page.locator(".event-marks span", has_text="trigger.ended").bounding_box()
+    assert strip["x"] <= name["x"] <= strip["x"] + strip["width"] - name["width"]
+
+
 def test_the_list_wraps_filters_and_goes_to_what_is_chosen(tab, daemon):
     """Words leave one event of two; its button, by keyboard, selects it, and Escape ends that."""
     daemon.send(*trigger_event(1, newest_ns(daemon) - 3_000_000_000))

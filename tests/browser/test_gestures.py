@@ -106,17 +106,19 @@ def test_a_pinch_zooms_about_its_middle(tab):
     assert numbers(tab, "c") == []
 
 
-def test_two_fingers_on_a_waterfall_keep_what_is_under_them(tab):
+@pytest.mark.parametrize("direction", ["down", "right"])
+def test_two_fingers_on_a_waterfall_keep_what_is_under_them(tab, direction):
     """Frequencies and times: dragged apart in both directions a quarter of each is shown."""
     top_ms = round(time.time() * 1000) - 600_000
-    tab.open(f"v=1&topic={MIC}&axis=linear&span=40&t={top_ms}", waits=False)
+    tab.open(f"v=1&topic={MIC}&axis=linear&span=40&t={top_ms}&rows={direction}", waits=False)
     tab.page.locator(".banner", has_text="the past").wait_for()
     fingers = Fingers(tab)
     waterfall = tab.page.locator(".waterfall").bounding_box()
     width, height = waterfall["width"], waterfall["height"]
     first = waterfall["y"] - fingers.box["y"]
 
-    def at(x, y):
+    def at(tone, age):
+        x, y = (1 - age, 1 - tone) if direction == "right" else (tone, age)
         return x * width, first + y * height
 
     # Three tenths of the height are more than the 40 px from which on a pinch zooms times.
@@ -157,21 +159,27 @@ def test_a_tap_sets_a_cursor_a_long_press_another_and_a_double_tap_shows_all(tab
     assert numbers(tab, "c") == before
 
 
-@pytest.mark.parametrize("direction", ["down", "up"])
+@pytest.mark.parametrize("direction", ["down", "up", "right"])
 def test_a_finger_drags_the_waterfall_into_the_past_and_back(tab, daemon, direction):
     """Against the rows shows what is older, by the time of the way; with them, what is live."""
     tab.open(f"v=1&topic={MIC}&axis=linear&span=20&rows={direction}")
     wait_for_rows(tab, 10)
     fingers = Fingers(tab)
     strip = tab.page.locator(".waterfall").bounding_box()
-    top, height = strip["y"] - fingers.box["y"], strip["height"]
-    x, y, way = 300, top + height * 0.8, height / 2
-    if direction == "up":
-        y, way = top + height * 0.2, -way
+    top, height, width = strip["y"] - fingers.box["y"], strip["height"], strip["width"]
+    # Places are those of ages, from the newest row on.
+    length = width if direction == "right" else height
+    oldest, way = length * 0.8, length / 2
+
+    def at(age):
+        if direction == "right":
+            return width - age, top + 30
+        return 300, top + (age if direction == "down" else height - age)
+
     began_ms = daemon.middle_ms(daemon.n_rows)
-    fingers.send("Start", (x, y))
+    fingers.send("Start", at(oldest))
     for step in range(1, 11):
-        fingers.send("Move", (x, y - way * step / 10))
+        fingers.send("Move", at(oldest - way * step / 10))
     fingers.send("End")
     (t_ms,) = wait_for_numbers(tab, "t", 1)
     tab.page.wait_for_function(
@@ -181,12 +189,12 @@ def test_a_finger_drags_the_waterfall_into_the_past_and_back(tab, daemon, direct
     assert began_ms - 12_500 <= t_ms <= daemon.middle_ms(daemon.n_rows) - 9_500
     tab.page.locator(".banner", has_text="the past").wait_for()
     assert numbers(tab, "f") == numbers(tab, "c") == []
-    y, end = y - way, fingers.box["height"] - 2 if direction == "down" else top + 2
+    newest, end = oldest - way, length - 2
     shown = [t_ms]
     while shown:  # on a busy machine live rows get farther away than one drag reaches
-        fingers.send("Start", (x, y), after_s=1.0)
+        fingers.send("Start", at(newest), after_s=1.0)
         for step in range(1, 11):
-            fingers.send("Move", (x, y + (end - y) * step / 10))
+            fingers.send("Move", at(newest + (end - newest) * step / 10))
         fingers.send("End")
         tab.page.wait_for_function(
             f"t => !(({NUMBERS})('t')[0] <= t)",  # undefined is not either
@@ -194,6 +202,96 @@ def test_a_finger_drags_the_waterfall_into_the_past_and_back(tab, daemon, direct
         )
         shown = numbers(tab, "t")
     tab.page.locator(".banner", has_text="the past").wait_for(state="hidden")
+
+
+def test_with_time_to_the_right_gestures_are_where_the_plots_say(tab, daemon):
+    """Drags in a waterfall pan frequency upright, and select a box; the spectrum is as ever."""
+    t_ms = round(daemon.middle_ms(daemon.n_rows)) - 600_000
+    fragment = f"v=1&topic={MIC}&axis=linear&span=20&rows=right&f=3000:9000&t={t_ms}"
+    tab.open(fragment, waits=False)
+    tab.page.locator(".banner", has_text="the past").wait_for()
+    mouse, strip = tab.page.mouse, tab.page.locator(".waterfall").bounding_box()
+    surface = tab.page.locator(".surface").bounding_box()
+
+    def at(share_x, share_y):
+        return strip["x"] + share_x * strip["width"], strip["y"] + share_y * strip["height"]
+
+    # Upwards by a quarter of the height: what is under the pointer goes with it.
+    mouse.move(*at(0.5, 0.75))
+    mouse.down()
+    mouse.move(*at(0.5, 0.5), steps=20)
+    mouse.up()
+    tab.page.wait_for_function(f"() => ({NUMBERS})('f')[0] !== 3000")
+    low, high = numbers(tab, "f")
+    # A drag begins after 6 px, and leaves none of its way out but for that of its first event.
+    per_px = 6000 / strip["height"]
+    assert high - low == pytest.approx(6000, abs=1)
+    assert low == pytest.approx(1500, abs=8 * per_px)
+    assert numbers(tab, "t") == pytest.approx([t_ms], abs=1)
+    # In the line spectrum a drag upwards is none, and one to the right shows lower frequencies.
+    mouse.move(surface["x"] + 300, surface["y"] + 60)
+    mouse.down()
+    mouse.move(surface["x"] + 330, surface["y"] + 30, steps=10)
+    mouse.up()
+    tab.page.wait_for_function(f"low => ({NUMBERS})('f')[0] < low - 1", arg=low)
+    moved = numbers(tab, "f")
+    assert moved[0] == pytest.approx(low - 30 * 6000 / surface["width"], abs=50)
+    assert numbers(tab, "t") == pytest.approx([t_ms], abs=1)
+    # A box between a quarter and three quarters of the time, in the upper half.
+    tab.page.keyboard.down("Shift")
+    mouse.move(*at(0.25, 0.5))
+    mouse.down()
+    mouse.move(*at(0.75, 0.1), steps=10)
+    mouse.up()
+    tab.page.keyboard.up("Shift")
+    t0, t1, f0, f1 = wait_for_numbers(tab, "sel", 4)
+    assert [t0, t1] == pytest.approx([t_ms - 15_000, t_ms - 5_000], abs=100)
+    expected = [moved[0] + share * 6000 for share in (0.5, 0.9)]
+    assert [f0, f1] == pytest.approx(expected, abs=2 * per_px)
+    box = tab.page.locator(".selection").bounding_box()
+    assert box["x"] == pytest.approx(at(0.25, 0)[0], abs=3)
+    assert box["y"] == pytest.approx(at(0, 0.1)[1], abs=3)
+    assert [box["width"], box["height"]] == pytest.approx(
+        [strip["width"] / 2, 0.4 * strip["height"]], abs=4
+    )
+
+
+def test_cursors_lie_where_each_plot_has_them(tab, daemon):
+    """With time to the right, upright in the line spectrum and level in each waterfall."""
+    t_ms = round(daemon.middle_ms(daemon.n_rows)) - 600_000
+    tab.open(
+        f"v=1&topic={MIC}&axis=linear&span=20&rows=right&f=0:8000&t={t_ms}&c=2000,6000"
+        f"&ct={t_ms - 5000},{t_ms - 15000}&band=3000:4000",
+        waits=False,
+    )
+    tab.page.locator(".waterfall .cursor").first.wait_for()
+    strip = tab.page.locator(".waterfall").bounding_box()
+    trace = tab.page.locator(".trace").bounding_box()
+    for name, share in (("A", 0.25), ("B", 0.75)):
+        level = tab.page.locator(f".waterfall .cursor[data-cursor={name}]").bounding_box()
+        assert level["y"] + 1 == pytest.approx(strip["y"] + (1 - share) * strip["height"], abs=2)
+        assert level["width"] == pytest.approx(strip["width"], abs=1)
+        upright = tab.page.locator(f".trace .cursor[data-cursor={name}]").bounding_box()
+        assert upright["x"] + 1 == pytest.approx(trace["x"] + share * trace["width"], abs=2)
+        assert upright["height"] == pytest.approx(trace["height"], abs=1)
+        moment = tab.page.locator(f".time-cursor[data-cursor={name}]").bounding_box()
+        assert moment["x"] + 1 == pytest.approx(strip["x"] + (1 - share) * strip["width"], abs=2)
+        assert moment["height"] == pytest.approx(strip["height"], abs=1)
+    band = tab.page.locator(".waterfall .band").bounding_box()
+    assert [band["y"], band["height"]] == pytest.approx(
+        [strip["y"] + strip["height"] / 2, strip["height"] / 8], abs=2
+    )
+    # Options turn it, and back: then the lines go through all of it again.
+    tab.page.get_by_label("Newest row").select_option("down")
+    tab.page.wait_for_function("() => !location.hash.includes('rows=')")
+    tab.page.wait_for_function(
+        """() => document.querySelector(".surface > .overlay > .cursor").offsetHeight
+          > document.querySelector(".trace").offsetHeight + 100"""
+    )
+    assert tab.page.locator(".waterfall .cursor").first.is_hidden()
+    tab.page.get_by_label("Newest row").select_option("right")
+    tab.page.wait_for_function("() => location.hash.includes('rows=right')")
+    tab.page.locator(".waterfall .cursor").first.wait_for()
 
 
 @pytest.mark.parametrize("turn", [(0, -200), (-200, 0)], ids=["as it is", "as Shift turns it"])

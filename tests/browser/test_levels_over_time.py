@@ -33,6 +33,22 @@ LINE_AT = """([t_ms, newest_ms]) => {
   return found.map((x) => (x + 0.5) / canvas.width);
 }"""
 
+# Lines of a colour [canvas px] in the column of a share of the time, as shares of the height.
+LEVELS_AT = """share => {
+  const canvas = document.querySelector(".lines canvas");
+  const x = Math.floor((1 - share) * canvas.width);
+  const copy = new OffscreenCanvas(1, canvas.height);
+  const context = copy.getContext("2d", { willReadFrequently: true });
+  context.drawImage(canvas, -x, 0);
+  const { data } = context.getImageData(0, 0, 1, canvas.height);
+  const style = getComputedStyle(document.documentElement);
+  const text = style.getPropertyValue("--series0").trim();
+  const parts = [1, 3, 5].map((k) => parseInt(text.slice(k, k + 2), 16));
+  const is = (y) => parts.every((part, k) => Math.abs(data[4 * y + k] - part) < 40);
+  const found = Array.from({ length: canvas.height }, (_, y) => y).filter(is);
+  return found.map((y) => (y + 0.5) / canvas.height);
+}"""
+
 
 def level_message(seq, t_ns, laeq):
     """Return the parts of a levels message with LAeq and L90, 3 dB below."""
@@ -120,6 +136,35 @@ def test_lines_have_the_numbers_at_their_times(tab, daemon):
         else:
             # The scale is from -55 to -20 dBFS: round numbers about all that is shown.
             assert math.isclose(sum(shares) / len(shares), (level + 55) / 35, abs_tol=0.015)
+
+
+def test_with_time_to_the_right_lines_are_below_the_waterfall(tab, daemon):
+    """Each level is at its time, and at its height between the ends of the scale."""
+    begin_ms = give(tab, daemon)
+    newest_ms = round(daemon.middle_ms(99))
+    tab.page.evaluate("tMs => { location.hash += `&rows=right&t=${tMs}`; }", newest_ms)
+    tab.page.locator(".banner", has_text=re.compile("the past|paused")).wait_for()
+    strip = tab.page.locator(".waterfall").first
+    first, plot = tab.page.locator(".lines-head li").first, tab.page.locator(".lines").first
+    for n, level in enumerate(LEVELS):
+        share = (newest_ms - (begin_ms + 1000 * n + 500)) / 20000
+        text = "no value" if level is None else f"{level:.1f} dBFS"
+
+        def is_said(share=share, text=text):
+            box = plot.bounding_box()
+            assert box["y"] > strip.bounding_box()["y"]
+            tab.page.mouse.move(box["x"] + (1 - share) * box["width"], box["y"] + 20)
+            return f"LAeq: {text}" in first.inner_text()
+
+        wait_until(tab.page, is_said)
+        shares = tab.page.evaluate(LEVELS_AT, share)
+        if level is None:
+            assert shares == []
+        else:
+            middle = sum(shares) / len(shares)
+            assert math.isclose(1 - middle, (level + 55) / 35, abs_tol=0.04)
+    box, other = plot.bounding_box(), strip.bounding_box()
+    assert [box["x"], box["width"]] == pytest.approx([other["x"], other["width"]], abs=1)
 
 
 def test_the_choice_is_in_the_link_and_is_remembered(tab, daemon):

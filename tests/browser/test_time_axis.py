@@ -1,12 +1,15 @@
 """The time axis in Chromium: cursors in time, the bar of times, keys; all rows are known."""
 
 import base64
+import io
 import re
 import time
 import urllib.parse
 
+import numpy as np
 import pytest
 from made_up_daemon import MadeUpDaemon, tone
+from PIL import Image
 from programs import running_web
 from tabs import MIC, READ_LINE, Tab, wait_for_rows, wait_until
 
@@ -15,23 +18,28 @@ pytestmark = [pytest.mark.extended, pytest.mark.timeout(300)]
 HEARD = 200
 """Rows that are sent before a test looks: 20 s of the daemon's time, 5 s of a clock."""
 
-WATCH_WHEEL = """() => addEventListener("wheel", ({ clientY }) => {
-  const { top, height } = document.querySelector(".waterfall").getBoundingClientRect();
-  globalThis.share = (clientY - top) / height;
+WATCH_WHEEL = """() => addEventListener("wheel", ({ clientX, clientY }) => {
+  const { left, top, width, height } =
+    document.querySelector(".waterfall").getBoundingClientRect();
+  globalThis.shares = [(clientX - left) / width, (clientY - top) / height];
 }, { capture: true })"""
-"""Notes at which share of the waterfall's height the wheel is turned, wherever the page has it."""
+"""Notes at which shares of the waterfall the wheel is turned, wherever the page has it."""
 
-
-SEEN_COLUMN = """async ([png, y]) => {
-  const bytes = Uint8Array.from(atob(png), (sign) => sign.charCodeAt(0));
-  const picture = await createImageBitmap(new Blob([bytes]));
-  const context = new OffscreenCanvas(picture.width, picture.height).getContext("2d");
-  context.drawImage(picture, 0, 0);
-  const { data } = context.getImageData(0, y, picture.width, 1);
-  const light = Array.from({ length: picture.width }, (_, x) => data[4 * x + 1]);
-  return light.indexOf(Math.max(...light));
+# The waterfall's canvas, and where it begins on the screen [device px]. A copy is read.
+READ_CANVAS = """() => {
+  const canvas = document.querySelector(".waterfall canvas");
+  const { left, top } = canvas.getBoundingClientRect();
+  const { width, height } = canvas;
+  const context = new OffscreenCanvas(width, height).getContext("2d");
+  context.drawImage(canvas, 0, 0);
+  const { data } = context.getImageData(0, 0, width, height);
+  const text = Array.from({ length: height }, (_, y) =>
+    String.fromCharCode(...data.subarray(4 * y * width, 4 * (y + 1) * width))).join("");
+  const place = [left, top].map((at) => Math.round(at * devicePixelRatio));
+  return { bytes: btoa(text), width, height, place };
 }"""
-"""The brightest column of a picture at a height."""
+
+DIRECTIONS = ["down", "up", "right"]
 
 
 def level_of(seq):
@@ -80,22 +88,31 @@ def place_of(tab, t_ms, hertz):
     """Return where a time and a frequency are on the screen; the axis is linear."""
     strip = tab.page.locator(".waterfall").bounding_box()
     view = shown(tab)
-    share = (float(view["t"]) - t_ms) / 1000 / float(view.get("span", 30))
-    if view.get("rows") == "up":
-        share = 1 - share
+    age = (float(view["t"]) - t_ms) / 1000 / float(view.get("span", 30))
     low, high = map(float, view["f"].split(":"))
-    x = strip["width"] * (hertz - low) / (high - low)
-    return strip["x"] + x, strip["y"] + strip["height"] * share
+    tone = (hertz - low) / (high - low)
+    x, y = {"up": (tone, 1 - age), "right": (1 - age, 1 - tone)}.get(view.get("rows"), (tone, age))
+    return strip["x"] + strip["width"] * x, strip["y"] + strip["height"] * y
 
 
-def seen_column(tab, y):
-    """Return where the brightest pixel of a line is on the screen."""
+def seen(tab):
+    """Return the pixels of the page as they are seen, (height, width, 3) int."""
+    with Image.open(io.BytesIO(tab.page.screenshot())) as picture:
+        return np.asarray(picture.convert("RGB")).astype(int)
+
+
+def brightest(tab, x, y, direction):
+    """Return where the brightest pixel of the line of a place is on the screen."""
+    picture = seen(tab)[..., 1]
     strip = tab.page.locator(".waterfall").bounding_box()
-    png = base64.b64encode(tab.page.screenshot(clip=strip)).decode()
-    return strip["x"] + tab.page.evaluate(SEEN_COLUMN, [png, round(y - strip["y"])])
+    if direction == "right":
+        begin = round(strip["y"])
+        return x, begin + int(picture[begin : begin + int(strip["height"]), round(x)].argmax())
+    begin = round(strip["x"])
+    return begin + int(picture[round(y), begin : begin + int(strip["width"])].argmax()), y
 
 
-@pytest.mark.parametrize("direction", ["down", "up"])
+@pytest.mark.parametrize("direction", DIRECTIONS)
 def test_cursors_read_the_rows_that_they_stand_on(tab, daemon, direction):
     """Each of two clicks reads level and time of the row there; B - A is their difference."""
     daemon.live = lambda: made_up(daemon.n_rows)
@@ -108,7 +125,7 @@ def test_cursors_read_the_rows_that_they_stand_on(tab, daemon, direction):
     last = round((float(shown(tab)["t"]) - daemon.middle_ms(0)) / 100)
     first, second = last - 10, last - 31
     x, y = place_of(tab, daemon.middle_ms(second), hertz_of(second))
-    assert seen_column(tab, y) == pytest.approx(x, abs=3)
+    assert brightest(tab, x, y, direction) == pytest.approx((x, y), abs=3)
     for seq, modifiers in ((first, []), (second, ["Shift"])):
         x, y = place_of(tab, daemon.middle_ms(seq), hertz_of(seq))
         for key in modifiers:
@@ -125,11 +142,18 @@ def test_cursors_read_the_rows_that_they_stand_on(tab, daemon, direction):
     times = [float(one) for one in shown(tab)["ct"].split(",")]
     assert times == pytest.approx([daemon.middle_ms(first), daemon.middle_ms(second)], abs=1.0)
     # Arrow keys move the last cursor by a row, and the level is that row's in this bin.
-    tab.page.keyboard.press("ArrowUp" if direction == "down" else "ArrowDown")
+    later = {"down": "ArrowUp", "up": "ArrowDown", "right": "ArrowRight"}
+    tab.page.keyboard.press(later[direction])
     t_ms = daemon.middle_ms(second + 1)
     level = made_up(second + 1)[hertz_of(second) // 10]
     wait_until(tab.page, lambda: texts_of(tab, 3)[1] == f"{level:.1f} dBFS")
     wait_until(tab.page, lambda: abs(float(shown(tab)["ct"].split(",")[1]) - t_ms) <= 1.0)
+    # The other arrows move it by a bin.
+    tab.page.keyboard.press("ArrowUp" if direction == "right" else "ArrowRight")
+    wait_until(
+        tab.page,
+        lambda: shown(tab)["c"].split(",")[1] == f"{hertz_of(second) + 10}",
+    )
     # The same link shows the same.
     before = texts_of(tab, 3)
     tab.page.reload()
@@ -197,7 +221,7 @@ def test_the_bar_of_times_goes_back_and_to_a_local_time(tab, daemon):
     wait_until(tab.page, lambda: field.input_value().startswith(now))
 
 
-@pytest.mark.parametrize("direction", ["down", "up"])
+@pytest.mark.parametrize("direction", DIRECTIONS)
 def test_the_wheel_zooms_time_about_the_pointer(tab, daemon, direction):
     """With Shift over a waterfall of the past, the time under the pointer stays."""
     daemon.live = lambda: tone(-20.0)
@@ -211,13 +235,82 @@ def test_the_wheel_zooms_time_about_the_pointer(tab, daemon, direction):
     tab.page.mouse.wheel(0, -200)
     tab.page.keyboard.up("Shift")
     wait_until(tab.page, lambda: re.search(r"&span=(?!40)", tab.page.url) is not None)
-    height = tab.page.evaluate("share")
-    share = height if direction == "down" else 1 - height
+    across, along = tab.page.evaluate("shares")
+    share = {"down": along, "up": 1 - along, "right": 1 - across}[direction]
     view = shown(tab)
     before, after = t_ms - 40_000 * share, float(view["t"]) - 1000 * float(view["span"]) * share
-    line_ms = 1000 * float(view["span"]) / strip["height"]
+    line_ms = 1000 * float(view["span"]) / strip["width" if direction == "right" else "height"]
     assert after == pytest.approx(before, abs=line_ms, rel=0)
     assert float(view["span"]) == pytest.approx(40 * 1.0025**-200, rel=1e-3)
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_the_wheel_zooms_frequencies_about_the_pointer(tab, daemon, direction):
+    """Over a waterfall the frequency under the pointer stays, upright where they are."""
+    daemon.live = lambda: tone(-20.0)
+    tab.open(f"v=1&topic={MIC}&axis=linear&f=0:12000&rows={direction}")
+    tab.page.evaluate(WATCH_WHEEL)
+    strip = tab.page.locator(".waterfall").bounding_box()
+    tab.page.mouse.move(strip["x"] + strip["width"] / 3, strip["y"] + strip["height"] / 4)
+    tab.page.mouse.wheel(0, -200)
+    wait_until(tab.page, lambda: "f=0:12000" not in tab.page.url)
+    across, along = tab.page.evaluate("shares")
+    share = 1 - along if direction == "right" else across
+    low, high = map(float, shown(tab)["f"].split(":"))
+    assert high - low == pytest.approx(12000 * 1.0025**-200, rel=1e-3)
+    assert low + share * (high - low) == pytest.approx(12000 * share, abs=30)
+
+
+@pytest.mark.parametrize("ratio", [1, 2])
+@pytest.mark.parametrize("renderer", ["2d", "webgl"])
+def test_pixels_of_the_screen_are_those_of_the_rows(open_context, daemon, ratio, renderer):
+    """With time to the right: a line and a column of bins for each, as they were sent."""
+    daemon.live = lambda: made_up(daemon.n_rows)
+    size = {"width": 700, "height": 600}
+    context = open_context(viewport=size, device_scale_factor=ratio)
+    with running_web(daemon.endpoint) as (link, _):
+        tab = Tab(context, link.replace("#", f"?renderer={renderer}#").partition("#")[0])
+        tab.open(f"v=1&topic={MIC}&axis=linear&f=1000:9000&span=5&peaks=0&rows=right")
+        wait_until(tab.page, lambda: daemon.n_rows >= HEARD)
+        tab.focus_plot()
+        tab.page.keyboard.press(" ")
+        tab.page.wait_for_function("() => location.hash.includes('&t=')")
+        tab.page.mouse.move(5, 5)
+
+        def canvas_and_screen():
+            read = tab.page.evaluate(READ_CANVAS)
+            canvas = np.frombuffer(base64.b64decode(read["bytes"]), np.uint8)
+            canvas = canvas.reshape(read["height"], read["width"], 4)[..., :3].astype(int)
+            x, y = read["place"]
+            return canvas, seen(tab)[y : y + read["height"], x : x + read["width"]]
+
+        # The banner lies over the upper part.
+        def is_still():
+            canvas, screen = canvas_and_screen()
+            half = len(canvas) // 2
+            return np.array_equal(canvas[half:], screen[half:])
+
+        wait_until(tab.page, is_still)
+        canvas, _ = canvas_and_screen()
+        height, width = canvas.shape[:2]
+        strip = tab.page.locator(".waterfall").bounding_box()
+        assert (height, width) == (
+            round(int(strip["height"]) * ratio),
+            round(strip["width"] * ratio),
+        )
+        t_ms, line_ms = float(shown(tab)["t"]), 5000 / width
+        n_rows = 0
+        for seq in range(daemon.n_rows - 60, daemon.n_rows):
+            age = int(t_ms // line_ms) - int(daemon.middle_ms(seq) // line_ms)
+            if not 2 <= age < width - 2 or daemon.middle_ms(seq) > t_ms - 200:
+                continue
+            light = canvas[:, width - 1 - age].sum(axis=1)
+            bright = np.flatnonzero(light == light.max())
+            tone_px = height * (1 - (hertz_of(seq) - 1000) / 8000)
+            assert abs(bright.mean() + 0.5 - tone_px) <= 1.0 + height / 1600, seq
+            n_rows += 1
+        assert n_rows > 30
+        assert tab.problems == []
 
 
 def test_a_zoom_after_the_last_row_has_its_bins(tab, daemon):

@@ -43,7 +43,8 @@ WATCH = """async () => {
     return draw.call(this, scene);
   };
 }"""
-# Readouts of random places of the waterfalls: nothing else happens meanwhile.
+# Readouts of random places of the waterfalls: nothing else happens meanwhile. `x` is counted from
+# the lowest frequency, `y` from the newest row.
 READ = """([seed, count]) => {
   let state = seed;
   const next = () => (state = (state * 48271) % 2147483647) / 2147483647;
@@ -62,11 +63,14 @@ READ = """([seed, count]) => {
     const text = panel.querySelector(".readout").textContent;
     const { endpoint } = strip.channel.info;
     const { width: widthPx, height: heightPx } = strip.canvas;
+    const isRight = location.hash.includes("rows=right");
+    const [tone, age] = isRight ? [heightPx - 1 - y, widthPx - 1 - x] : [x, y];
+    const [tones, ages] = isRight ? [heightPx, widthPx] : [widthPx, heightPx];
     const { line, msPerPx } = strip.pixelAt({ x, y });
     // Of a page that is slow for a moment the server merges rows: which ones, each row says.
     const drawn = globalThis.rowsOfLine(strip.rows, line, msPerPx);
     const rows = drawn.map(({ seq, merged }) => [seq, merged]);
-    found.push({ x, y, text, endpoint, newestMs, width: widthPx, height: heightPx, rows });
+    found.push({ x: tone, y: age, text, endpoint, newestMs, width: tones, height: ages, rows });
   }
   return found;
 }"""
@@ -357,7 +361,8 @@ def test_live_paused_and_past(open_context, source, tmp_path):
         assert later.problems == []
 
 
-def test_two_channels_over_each_other(open_context, source, tmp_path):
+@pytest.mark.parametrize("direction", ["down", "right"])
+def test_two_channels_over_each_other(open_context, source, tmp_path, direction):
     """In one panel each waterfall's readout is of its own channel, and names it."""
     other = Rows(tmp_path, 2)
     with (
@@ -368,7 +373,7 @@ def test_two_channels_over_each_other(open_context, source, tmp_path):
     ):
         sources = {rows.daemon.endpoint: rows for rows in (source, other)}
         topics = [f"{TOPIC}@{endpoint}" for endpoint in sources]
-        tab = opened(open_context, link, view(*topics, layout="over"))
+        tab = opened(open_context, link, view(*topics, layout="over", rows=direction))
         wait_for_rows(tab, other, 250)
         read = tab.page.evaluate(READ, [5, PLACES])
         assert {one["endpoint"] for one in read} == set(sources)

@@ -30,7 +30,8 @@ export class Strip {
   #joined = "";
   #axis = null;
   #past = null;
-  #drawnScales = "";
+  #drawnTimes = "";
+  #drawnTones = "";
   #shown = null;
   #ratio = 1;
   #canvasHome = element("div", { class: "waterfall", "data-empty": true });
@@ -106,7 +107,7 @@ export class Strip {
     Object.assign(this.#times, isUpright ? { width, height: foot } : { width: gutter, height });
     Object.assign(this.#tones, { width: gutter, height });
     for (const part of [this.#times, this.#eventMarks.targets]) part.hidden = timed.length === 0;
-    this.#drawnScales = "";
+    this.#drawnTimes = this.#drawnTones = "";
   }
 
   get axis() {
@@ -272,14 +273,16 @@ export class Strip {
 
   #drawScales({ newestMs, spanMs, zone, events, colours }) {
     const { direction, isUpright } = this.places;
-    const { kind, f0, f1, width } = this.#axis;
-    const key = [newestMs, spanMs, kind, f0, f1, width, zone, events.version, colours.text].join();
-    if (key === this.#drawnScales) return;
-    this.#drawnScales = key;
+    const { kind, f0, f1 } = this.#axis;
+    const tones = [kind, f0, f1, colours.text].join();
+    if (isUpright && tones !== this.#drawnTones) drawFrequencyRuler(this.#tones, this.#axis, colours, this.#ratio, isUpright);
+    this.#drawnTones = tones;
+    const key = [newestMs, spanMs, zone, events.version, colours.text].join();
+    if (key === this.#drawnTimes) return;
+    this.#drawnTimes = key;
     const t0Ms = newestMs - spanMs;
     const entries = this.#eventsBetween(events, t0Ms, newestMs, this.#timed);
     drawTimeRuler(this.#times, { t0Ms, t1Ms: newestMs, direction, zone, entries }, colours, this.#ratio);
-    if (isUpright) drawFrequencyRuler(this.#tones, this.#axis, colours, this.#ratio, isUpright);
   }
 
   destroy() {
