@@ -110,7 +110,9 @@ def test_a_pinch_zooms_about_its_middle(tab):
 def test_two_fingers_on_a_waterfall_keep_what_is_under_them(tab, direction):
     """Frequencies and times: dragged apart in both directions a quarter of each is shown."""
     top_ms = round(time.time() * 1000) - 600_000
-    tab.open(f"v=1&topic={MIC}&axis=linear&span=40&t={top_ms}&rows={direction}", waits=False)
+    tab.open(
+        f"v=1&topic={MIC}&axis=linear&span=40&t={top_ms}&split=10&rows={direction}", waits=False
+    )
     tab.page.locator(".banner", has_text="the past").wait_for()
     fingers = Fingers(tab)
     waterfall = tab.page.locator(".waterfall").bounding_box()
@@ -121,7 +123,8 @@ def test_two_fingers_on_a_waterfall_keep_what_is_under_them(tab, direction):
         x, y = (1 - age, 1 - tone) if direction == "right" else (tone, age)
         return x * width, first + y * height
 
-    # Three tenths of the height are more than the 40 px from which on a pinch zooms times.
+    # Two tenths of the height are more than the 40 px from which on a pinch zooms.
+    assert 0.2 * height > 40
     fingers.send("Start", at(0.4, 0.2))
     fingers.send("Start", at(0.4, 0.2), at(0.6, 0.5))
     for step in range(1, 11):
@@ -221,21 +224,21 @@ def test_with_time_to_the_right_gestures_are_where_the_plots_say(tab, daemon):
     mouse.down()
     mouse.move(*at(0.5, 0.5), steps=20)
     mouse.up()
-    tab.page.wait_for_function(f"() => ({NUMBERS})('f')[0] !== 3000")
-    low, high = numbers(tab, "f")
-    # A drag begins after 6 px, and leaves none of its way out but for that of its first event.
     per_px = 6000 / strip["height"]
+    tab.page.wait_for_function(
+        f"most => Math.abs(({NUMBERS})('f')[0] - 1500) < most", arg=2 * per_px
+    )
+    low, high = numbers(tab, "f")
     assert high - low == pytest.approx(6000, abs=1)
-    assert low == pytest.approx(1500, abs=8 * per_px)
     assert numbers(tab, "t") == pytest.approx([t_ms], abs=1)
     # In the line spectrum a drag upwards is none, and one to the right shows lower frequencies.
     mouse.move(surface["x"] + 300, surface["y"] + 60)
     mouse.down()
     mouse.move(surface["x"] + 330, surface["y"] + 30, steps=10)
     mouse.up()
-    tab.page.wait_for_function(f"low => ({NUMBERS})('f')[0] < low - 1", arg=low)
+    due = low - 30 * 6000 / surface["width"]
+    tab.page.wait_for_function(f"due => Math.abs(({NUMBERS})('f')[0] - due) < 10", arg=due)
     moved = numbers(tab, "f")
-    assert moved[0] == pytest.approx(low - 30 * 6000 / surface["width"], abs=50)
     assert numbers(tab, "t") == pytest.approx([t_ms], abs=1)
     # A box between a quarter and three quarters of the time, in the upper half.
     tab.page.keyboard.down("Shift")
@@ -244,8 +247,12 @@ def test_with_time_to_the_right_gestures_are_where_the_plots_say(tab, daemon):
     mouse.move(*at(0.75, 0.1), steps=10)
     mouse.up()
     tab.page.keyboard.up("Shift")
-    t0, t1, f0, f1 = wait_for_numbers(tab, "sel", 4)
-    assert [t0, t1] == pytest.approx([t_ms - 15_000, t_ms - 5_000], abs=100)
+    wait_for_numbers(tab, "sel", 4)
+    tab.page.wait_for_function(
+        f"due => Math.abs(({NUMBERS})('sel')[1] - due) < 100", arg=t_ms - 5_000
+    )
+    t0, _, f0, f1 = numbers(tab, "sel")
+    assert t0 == pytest.approx(t_ms - 15_000, abs=100)
     expected = [moved[0] + share * 6000 for share in (0.5, 0.9)]
     assert [f0, f1] == pytest.approx(expected, abs=2 * per_px)
     box = tab.page.locator(".selection").bounding_box()
@@ -288,7 +295,7 @@ def test_cursors_lie_where_each_plot_has_them(tab, daemon):
         """() => document.querySelector(".surface > .overlay > .cursor").offsetHeight
           > document.querySelector(".trace").offsetHeight + 100"""
     )
-    assert tab.page.locator(".waterfall .cursor").first.is_hidden()
+    assert tab.page.locator(".waterfall .cursor").count() == 0
     tab.page.get_by_label("Newest row").select_option("right")
     tab.page.wait_for_function("() => location.hash.includes('rows=right')")
     tab.page.locator(".waterfall .cursor").first.wait_for()

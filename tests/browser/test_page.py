@@ -438,7 +438,7 @@ def axe():
     ("width", "look"),
     [
         *((width, look) for width in (1280, 390, 320) for look in ("light", "dark")),
-        *((1280, "forced"), (320, "forced dark")),
+        *((1280, "forced"), (320, "forced dark"), (1280, "right"), (320, "dark right")),
     ],
 )
 def test_nobody_is_shut_out(open_context, address, axe, width, look):
@@ -450,7 +450,8 @@ def test_nobody_is_shut_out(open_context, address, axe, width, look):
         reduced_motion="reduce",
     )
     tab = Tab(context, address)
-    tab.open(f"v=1&topic={MIC}&topic={LEFT}&hold=max&c=1000,2000&band=900:1100")
+    rows = "&rows=right" if "right" in look else ""
+    tab.open(f"v=1&topic={MIC}&topic={LEFT}&hold=max&c=1000,2000&band=900:1100{rows}")
     tab.page.wait_for_function("() => cursors.textContent.includes(' oct')")
     tab.page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
     # On a narrow screen panes lie over the plots, one at a time.

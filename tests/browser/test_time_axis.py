@@ -118,14 +118,15 @@ def test_cursors_read_the_rows_that_they_stand_on(tab, daemon, direction):
     daemon.live = lambda: made_up(daemon.n_rows)
     tab.open(f"v=1&topic={MIC}&axis=linear&f=1000:9000&span=5&peaks=0&split=15&rows={direction}")
     wait_until(tab.page, lambda: daemon.n_rows >= HEARD)
-    wait_for_rows(tab, 100)
+    if direction != "right":
+        wait_for_rows(tab, 100)
     tab.focus_plot()
     tab.page.keyboard.press(" ")
     tab.page.wait_for_function("() => location.hash.includes('&t=')")
     last = round((float(shown(tab)["t"]) - daemon.middle_ms(0)) / 100)
     first, second = last - 10, last - 31
     x, y = place_of(tab, daemon.middle_ms(second), hertz_of(second))
-    assert brightest(tab, x, y, direction) == pytest.approx((x, y), abs=3)
+    wait_until(tab.page, lambda: brightest(tab, x, y, direction) == pytest.approx((x, y), abs=3))
     for seq, modifiers in ((first, []), (second, ["Shift"])):
         x, y = place_of(tab, daemon.middle_ms(seq), hertz_of(seq))
         for key in modifiers:
@@ -148,12 +149,10 @@ def test_cursors_read_the_rows_that_they_stand_on(tab, daemon, direction):
     level = made_up(second + 1)[hertz_of(second) // 10]
     wait_until(tab.page, lambda: texts_of(tab, 3)[1] == f"{level:.1f} dBFS")
     wait_until(tab.page, lambda: abs(float(shown(tab)["ct"].split(",")[1]) - t_ms) <= 1.0)
-    # The other arrows move it by a bin.
+    # The other arrows move it to higher frequencies: by a 400th of the axis, where bins are finer.
+    hertz = float(shown(tab)["c"].split(",")[1])
     tab.page.keyboard.press("ArrowUp" if direction == "right" else "ArrowRight")
-    wait_until(
-        tab.page,
-        lambda: shown(tab)["c"].split(",")[1] == f"{hertz_of(second) + 10}",
-    )
+    wait_until(tab.page, lambda: float(shown(tab)["c"].split(",")[1]) == hertz + 8000 / 400)
     # The same link shows the same.
     before = texts_of(tab, 3)
     tab.page.reload()
@@ -284,32 +283,29 @@ def test_pixels_of_the_screen_are_those_of_the_rows(open_context, daemon, ratio,
             x, y = read["place"]
             return canvas, seen(tab)[y : y + read["height"], x : x + read["width"]]
 
-        # The banner lies over the upper part.
+        # The banner lies over the upper part, and the edges have the outline of the focus.
         def is_still():
-            canvas, screen = canvas_and_screen()
-            half = len(canvas) // 2
-            return np.array_equal(canvas[half:], screen[half:])
+            parts = [
+                one[len(one) // 2 : -10 * ratio, 10 * ratio : -10 * ratio]
+                for one in canvas_and_screen()
+            ]
+            return np.array_equal(*parts)
 
         wait_until(tab.page, is_still)
         canvas, _ = canvas_and_screen()
         height, width = canvas.shape[:2]
         strip = tab.page.locator(".waterfall").bounding_box()
-        assert (height, width) == (
-            round(int(strip["height"]) * ratio),
-            round(strip["width"] * ratio),
+        assert (height, width) == pytest.approx(
+            (strip["height"] * ratio, strip["width"] * ratio), abs=ratio
         )
         t_ms, line_ms = float(shown(tab)["t"]), 5000 / width
-        n_rows = 0
-        for seq in range(daemon.n_rows - 60, daemon.n_rows):
+        last = round((t_ms - daemon.middle_ms(0)) / 100)
+        for seq in range(last - 47, last - 2):
             age = int(t_ms // line_ms) - int(daemon.middle_ms(seq) // line_ms)
-            if not 2 <= age < width - 2 or daemon.middle_ms(seq) > t_ms - 200:
-                continue
             light = canvas[:, width - 1 - age].sum(axis=1)
             bright = np.flatnonzero(light == light.max())
             tone_px = height * (1 - (hertz_of(seq) - 1000) / 8000)
             assert abs(bright.mean() + 0.5 - tone_px) <= 1.0 + height / 1600, seq
-            n_rows += 1
-        assert n_rows > 30
         assert tab.problems == []
 
 

@@ -24,18 +24,16 @@ export class Overlay {
   #places = null;
   #labelWidths = new Map(); // by number of characters: asking the browser lays the page out
 
-  /** What the lines are in. */
+  /** What the lines are in, for whoever has the plots. */
   root = element("div", { class: "overlay" }, this.#band, this.#pointer);
 
-  /** @param {HTMLElement} surface covers the plots */
-  constructor(surface) {
+  constructor() {
     this.#cursors = CURSORS.map((name) => {
       const label = element("span", { class: "cursor-label" });
       const line = element("div", { class: "cursor", hidden: true, "data-cursor": name }, label);
       return { name, line, label };
     });
     this.root.append(...this.#cursors.map(({ line }) => line));
-    surface.append(this.root);
   }
 
   /**

@@ -73,6 +73,7 @@ export class Panel {
   #observer;
   #cursorRows;
   #rows = "";
+  overlay = new Overlay();
 
   /**
    * @param {import("../rows/channel.js").Channel[]} channels
@@ -88,7 +89,6 @@ export class Panel {
     this.#cursorRows = cursorRows;
     Object.assign(this, makeParts(channels, { forced, levels: levels(this) }));
     this.trace = new Trace(this.traceCanvas);
-    this.overlay = new Overlay(this.surface);
     this.#observer = new ResizeObserver(() => this.#markResized());
     for (const box of [this.traceBox, ...this.strips.map((strip) => strip.box)]) this.#observer.observe(box);
   }

@@ -44,6 +44,9 @@ export class Strip {
   #marks;
   #eventMarks;
 
+  /** Frequencies, where the line spectrum's lines of them do not go on through it. */
+  overlay = new Overlay();
+
   /** How it lies on the screen [CSS px]. */
   places = this.#px;
 
@@ -55,7 +58,6 @@ export class Strip {
     this.channel = channel;
     const canvas = element("canvas", { role: "img", "aria-label": "Waterfall" });
     this.#canvasHome.append(canvas);
-    this.overlay = new Overlay(this.#canvasHome);
     if (hasCaption) this.#canvasHome.append(this.#caption);
     setText(this.#caption, topicTitle(channel.info));
     this.#waterfall = chooseRenderer(canvas, forced);
@@ -103,6 +105,8 @@ export class Strip {
     this.#waterfall.resize(width, height, direction);
     const { isUpright } = this.places;
     setAttribute(this.#canvasHome, "data-upright", isUpright);
+    if (isUpright) this.canvas.after(this.overlay.root);
+    else this.overlay.root.remove();
     this.#timed = timed;
     Object.assign(this.#times, isUpright ? { width, height: foot } : { width: gutter, height });
     Object.assign(this.#tones, { width: gutter, height });
