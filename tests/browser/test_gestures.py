@@ -263,6 +263,28 @@ def test_with_time_to_the_right_gestures_are_where_the_plots_say(tab, daemon):
     )
 
 
+def test_a_window_of_another_size_has_canvases_of_its_size(tab, daemon):
+    """With time to the right; its axis is below the waterfall, that of frequencies at its left."""
+    tab.open(f"v=1&topic={MIC}&axis=linear&span=20&rows=right")
+    wait_for_rows(tab, 10)
+    fits = """() => [...document.querySelectorAll(".waterfall")].every((box) => {
+      const { width, height } = box.querySelector("canvas");
+      return width === box.clientWidth && height === box.clientHeight;
+    })"""
+    for width, height in ((700, 900), (360, 640), (1280, 800)):
+        tab.page.set_viewport_size({"width": width, "height": height})
+        tab.page.wait_for_function(
+            f"width => document.documentElement.clientWidth === width && ({fits})()", arg=width
+        )
+        strip, times, tones = (
+            tab.page.locator(name).bounding_box() for name in (".waterfall", ".times", ".tones")
+        )
+        assert [times["x"], times["width"]] == pytest.approx([strip["x"], strip["width"]], abs=0.5)
+        assert times["y"] >= strip["y"] + strip["height"]
+        assert tones["x"] + tones["width"] == pytest.approx(strip["x"], abs=0.5)
+        assert tones["y"] == pytest.approx(strip["y"], abs=0.5)
+
+
 def test_cursors_lie_where_each_plot_has_them(tab, daemon):
     """With time to the right, upright in the line spectrum and level in each waterfall."""
     t_ms = round(daemon.middle_ms(daemon.n_rows)) - 600_000

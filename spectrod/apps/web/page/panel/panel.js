@@ -174,11 +174,6 @@ export class Panel {
     return times.length > 0 ? Math.max(...times) : null;
   }
 
-  /** Device pixels of a CSS pixel. */
-  get ratio() {
-    return this.#ratio;
-  }
-
   /**
    * Draw what has changed.
    *
