@@ -134,30 +134,37 @@ export function drawTimeRuler(canvas, { t0Ms, t1Ms, direction, zone, entries }, 
   const { isUpright: isBelow, length } = places;
   const room = isBelow ? length / (WIDE_RATIO * ratio) : length;
   const ticks = timeTicks(t0Ms, t1Ms, room, zone).map(({ px, label }) => ({ px: places.along((px / room) * length), label, major: true }));
-  const isLong = length >= (isBelow ? DATED_WIDE_PX : DATED_PX) * ratio;
-  // Where labels are dates, or there is hardly any room, the date of the newest row is none of the scale's.
-  const ends = { from: -Infinity, to: Infinity };
-  context.fillStyle = colours.muted;
-  const drawEnd = (text, age) => {
-    const isFirst = places.along(age) === 0;
-    const size = GAP_PX * ratio + (isBelow ? measurer(context)(text) : FONT_PX * ratio);
-    if (isFirst) ends.from = size;
-    else ends.to = length - size;
-    context.textAlign = isBelow && isFirst ? "left" : "right";
-    context.textBaseline = "middle";
-    // Beside a waterfall it is whole in any width.
-    const right = canvas.width - (TICK_PX + GAP_PX) * ratio;
-    if (isBelow) context.fillText(text, isFirst ? 0 : length, footY(canvas, ratio));
-    else context.fillText(text, right, isFirst ? size / 2 : length - size / 2, right);
-  };
-  if (isLong && t1Ms - t0Ms < DATED_MS) drawEnd(isoOfLocal(t1Ms, zone).slice(0, 10), 0);
-  if (isLong) drawEnd(zoneName(t1Ms, zone), length);
+  const ends = drawEnds(context, canvas, places, { t0Ms, t1Ms, zone }, colours, ratio);
   context.fillStyle = colours.text;
   (isBelow ? drawFoot : drawGutter)(context, canvas, ticks.sort((a, b) => a.px - b.px), ratio, ends);
   context.fillStyle = colours.mark;
   const marks = entries.map(({ t0 }) => Math.round(places.along(((t1Ms - t0) / (t1Ms - t0Ms)) * length) * 2) / 2);
   const tip = isBelow ? 0 : canvas.width;
   for (const at of new Set(marks)) drawMark(context, isBelow ? [at, tip] : [tip, at], isBelow, MARK_PX * ratio);
+}
+
+/** Write date and zone at the ends of a time scale, where there is room; return where its labels may be. */
+function drawEnds(context, canvas, places, { t0Ms, t1Ms, zone }, colours, ratio) {
+  const { isUpright: isBelow, length } = places;
+  const free = { from: -Infinity, to: Infinity };
+  if (length < (isBelow ? DATED_WIDE_PX : DATED_PX) * ratio) return free;
+  const texts = [[zoneName(t1Ms, zone), length]];
+  // Where labels are dates, that of the newest row is none of the scale's.
+  if (t1Ms - t0Ms < DATED_MS) texts.unshift([isoOfLocal(t1Ms, zone).slice(0, 10), 0]);
+  context.fillStyle = colours.muted;
+  context.textBaseline = "middle";
+  for (const [text, age] of texts) {
+    const isFirst = places.along(age) === 0;
+    const size = GAP_PX * ratio + (isBelow ? measurer(context)(text) : FONT_PX * ratio);
+    if (isFirst) free.from = size;
+    else free.to = length - size;
+    context.textAlign = isBelow && isFirst ? "left" : "right";
+    // Beside a waterfall it is whole in any width.
+    const right = canvas.width - (TICK_PX + GAP_PX) * ratio;
+    if (isBelow) context.fillText(text, isFirst ? 0 : length, footY(canvas, ratio));
+    else context.fillText(text, right, isFirst ? size / 2 : length - size / 2, right);
+  }
+  return free;
 }
 
 /** A triangle that points at the plot. */
