@@ -217,6 +217,13 @@ test("extremes are asked for with their decay, the mean with its time constant, 
   assert.deepEqual(asked({ holdTime: 1.5 }), ["max", "min", "mean"].map((of) => [of, undefined, undefined, undefined]));
 });
 
+test("a waterfall is asked for with a value for each pixel of its own axis, and a row for each of its time axis", () => {
+  const shown = [{ place: 0, topicId: 1, ...SHAPE, breadthCss: 210, lengthPx: 1600, ratio: 2 }];
+  const limits = { streams: 8, values: 16384, rows_s: 50 };
+  const [waterfall, trace] = streamsWanted(shown, { view: makeView({ span: 100 }), limits, isVisible: true }).streams;
+  assert.deepEqual([waterfall.px, trace.px, waterfall.rows_s], [420, 1600, 16]);
+});
+
 test("beyond the server's limit holds are left out first, then lines, and never a waterfall", () => {
   const shown = [0, 1, 2, 3].map((place) => ({ place, topicId: place, ...SHAPE }));
   const view = makeView({ holds: ["max"] });
