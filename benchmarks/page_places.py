@@ -97,8 +97,8 @@ NOTE_STRIPS = """async () => {
     const { tMs, merged, description } = rows.at(first - 1);
     return tMs - 500 * merged * description.row_s;
   };
-  globalThis.spectraOf = ({ strip: { channel, rows: shownRows, heightPx }, scene }) => {
-    const shown = rowAt(shownRows, scene.newestMs, scene.spanMs / heightPx);
+  globalThis.spectraOf = ({ strip: { channel, rows: shownRows, lengthPx }, scene }) => {
+    const shown = rowAt(shownRows, scene.newestMs, scene.spanMs / lengthPx);
     const rows = [channel.newest, channel.kept?.trace, shown].filter(Boolean);
     return rows.map(({ merged, description: { slices, row_s } }) => ({
       endpoint: channel.info.endpoint, slices, length_s: merged * row_s,
@@ -158,7 +158,7 @@ READ = """([seed, count, name]) => {
     const [x, y] = [width, height].map((size) => Math.floor(next() * Math.floor(size)));
     const at = { clientX: left + x + 0.5, clientY: top + y + 0.5, bubbles: true };
     panel.querySelector(".surface").dispatchEvent(new PointerEvent("pointermove", at));
-    const { line, msPerPx } = strip.lineAt(y);
+    const { line, msPerPx } = strip.pixelAt({ x, y });
     const rows = globalThis.rowsOfLine(strip.rows, line, msPerPx);
     return {
       x, y, text: panel.querySelector(".readout").textContent,

@@ -64,7 +64,7 @@ window.fill = async ({ width, height, rows = 320, axis, msPerPx = 20, palette = 
   ring.setDescription(description);
   const { waterfall } = window;
   waterfall.resize(width, height, direction);
-  waterfall.setAxis(makeAxis({ ...axis, width: waterfall.places.breadth }));
+  waterfall.setAxis(makeAxis({ ...axis, width: direction === "right" ? height : width }));
   waterfall.setPalette(palette);
   waterfall.setLevels(-100, -20);
   for (let n = 0; n < rows; n += 1) {
