@@ -1,6 +1,7 @@
 """Reads saved figures of the page: pixels of waterfalls in a PNG, bars of spectra in an SVG."""
 
 import io
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 from xml.etree import ElementTree as ET
@@ -16,6 +17,12 @@ FIGURE_DPI: Final = 300
 CSS_DPI: Final = 96
 
 Pixels = NDArray[np.int64]
+
+_TURNED: Final[dict[str, Callable[[Pixels], Pixels]]] = {
+    "down": lambda pixels: pixels,
+    "up": lambda pixels: pixels[::-1],
+    "right": lambda pixels: pixels[::-1, ::-1].swapaxes(0, 1),
+}
 
 
 @dataclass(frozen=True)
@@ -38,13 +45,15 @@ class Bar:
     px: float
 
 
-def waterfalls_of(picture: bytes, drawing: bytes) -> list[Pixels]:
-    """Return the waterfalls of a PNG, from top to bottom, each (height, width, 3).
+def waterfalls_of(picture: bytes, drawing: bytes, direction: str) -> list[Pixels]:
+    """Return the waterfalls of a PNG, from top to bottom, each (lines, columns, 3), newest first.
 
     Parameters
     ----------
     picture, drawing : bytes
-        PNG and SVG of one figure whose time goes down; the SVG says where the waterfalls are.
+        PNG and SVG of one figure; the SVG says where the waterfalls are.
+    direction : str
+        Of time in them: ``down``, ``up`` or ``right``.
     """
     with Image.open(io.BytesIO(picture)) as opened:
         pixels = np.asarray(opened.convert("RGB")).astype(np.int64)
@@ -56,7 +65,8 @@ def waterfalls_of(picture: bytes, drawing: bytes) -> list[Pixels]:
         )
         # Colour bars are narrow images.
         if width > height / 10:
-            found.append(pixels[y : y + height, x : x + width])
+            one = pixels[y : y + height, x : x + width]
+            found.append(_TURNED[direction](one))
     return found
 
 

@@ -65,6 +65,7 @@ TIME_ROWS = 0.51
 """Half of the last digit of a time that is written, in rows."""
 MODES = ("live", "paused", "past", "seam")
 AXES = ("log", "linear", "mel", "octave")
+DIRECTIONS = ("down", "up", "right")
 
 WATCH = """
 globalThis.past = { running: 0, doneMs: 0, doneFrame: 0, frames: 0 };
@@ -239,6 +240,8 @@ class View:
         Share of the line spectrum in the height [%].
     is_over : bool
         Whether two channels are over each other.
+    direction : str
+        Of time: ``down``, ``up`` or ``right``.
     """
 
     axis: str
@@ -247,6 +250,16 @@ class View:
     span_s: float
     split: int
     is_over: bool
+    direction: str = "down"
+
+    def turned(self, x: int, y: int, width: int, height: int) -> tuple[int, int]:
+        """Return column and line of a pixel of a waterfall of a width and a height on the screen.
+
+        With the numbers of columns and of lines for these, the pixel of a column and a line.
+        """
+        if self.direction == "right":
+            return height - 1 - y, width - 1 - x
+        return x, height - 1 - y if self.direction == "up" else y
 
     def link(self, endpoints: list[str], **more: str) -> str:
         """Return the fragment of an address."""
@@ -257,6 +270,7 @@ class View:
             "f": f"{self.f0:.12g}:{self.f1:.12g}",
             "span": f"{self.span_s:.12g}",
             "split": str(self.split),
+            "rows": self.direction,
             "db": f"{LO_DB:g}:{HI_DB:g}",
         }.items()
         return "&".join(f"{name}={value}" for name, value in [("v", "1"), *fields, *more.items()])
@@ -304,7 +318,7 @@ def random_view(random: np.random.Generator, recorded_s: float, *, is_over: bool
     f1 = min(f1, 24000.0)
     span_s = float(2.0 * (0.7 * recorded_s) ** random.uniform())
     return View(axis, round(float(min(f0, f1 - 400.0)), 3), round(float(f1), 3), round(span_s, 2),
-                int(random.integers(25, 60)), is_over)  # fmt: skip
+                int(random.integers(25, 60)), is_over, str(random.choice(DIRECTIONS)))  # fmt: skip
 
 
 @dataclass
@@ -344,6 +358,9 @@ class Checker:
         """Compare levels under the pointer in waterfalls."""
         for one in self.read(count, "fall"):
             truth = self.truths[one["endpoint"]]
+            size = one["width"], one["height"]
+            one["x"], one["y"] = view.turned(one["x"], one["y"], *size)
+            one["width"], one["height"] = size[::-1] if view.direction == "right" else size
             line_ms = 1000.0 * view.span_s / one["height"]
             begin_ms = line_ms * (np.floor(one["newestMs"] / line_ms) - one["y"])
             numbers = rows_of(truth, one, begin_ms, line_ms)
@@ -359,7 +376,7 @@ class Checker:
                 levels += [float(truth.row(n)[bins].max()) for n in those]
             is_past = not any(is_live(row) for row in one["rows"])
             compare(float(level.split()[0]), max(levels), PAST_DB if is_past else LIVE_DB, one)
-            self.counts[f"{mode}, waterfall"] += 1
+            self.counts[f"{mode}, waterfall, time {view.direction}"] += 1
 
     def lines(self, view: View, count: int, mode: str) -> None:
         """Compare levels under the pointer in line spectra, of any channel of their panel."""
@@ -408,7 +425,7 @@ class Checker:
         """Compare colours of a saved figure's waterfalls with the levels of the rows."""
         self.page.evaluate("() => globalThis.figures.clear()")
         drawing = self.save("#save-drawing")
-        pictures = waterfalls_of(self.save("#save-picture"), drawing)
+        pictures = waterfalls_of(self.save("#save-picture"), drawing, view.direction)
         assert len(pictures) == 1 + view.is_over, len(pictures)
         # The frame of a plot covers half a line of its edge.
         sizes = [(one.shape[1] - 4, one.shape[0] - 4) for one in pictures]
@@ -428,7 +445,9 @@ class Checker:
             check_nothing(truth, one, begin_ms, line_ms)
             return
         if not len(shares):  # the mark of a gap, or the caption of one of several
-            is_caption = view.is_over and one["x"] < width / 2 and one["y"] < CAPTION_PX
+            x, y = view.turned(one["x"], one["y"], width, height)
+            across = height if view.direction == "right" else width
+            is_caption = view.is_over and x < across / 2 and y < CAPTION_PX
             assert is_caption or any(row["flags"] for row in one["rows"]), one
             return
         bins = [view.bins(one["x"], width, row["slices"]) for row in one["rows"]]
@@ -440,7 +459,7 @@ class Checker:
         errors = np.abs(LO_DB + (shares + 0.5 / 256) * (HI_DB - LO_DB) - max(levels))
         shade_db = (HI_DB - LO_DB) / 256
         assert errors.min() <= shade_db + LIVE_DB, (errors, max(levels), one)
-        self.counts[f"{mode}, PNG"] += 1
+        self.counts[f"{mode}, PNG, time {view.direction}"] += 1
 
     def thirds(self, view: View, count: int, mode: str) -> None:
         """Compare third-octave bars: under the pointer, and in a saved drawing of one channel."""

@@ -16,9 +16,15 @@ def test_random_places_are_equal_to_the_rows(chromium):
     """Places of each mode, also over the seam of recording, server and page, have their rows."""
     counts = page_places.measure(chromium, 80, seed=3, recorded_s=60)
     assert sum(counts.values()) >= 80
-    modes = {name.partition(",")[0] for name in counts}
+    modes, kinds, directions = map(set, zip(*map(parts, counts), strict=True))
     assert modes == set(page_places.MODES)
-    kinds = {name.partition(", ")[2] for name in counts}
     assert kinds >= {
         "waterfall", "line spectrum", "CSV", "PNG", "third octave", "selection", "bar"
     }  # fmt: skip
+    assert directions == {"", *page_places.DIRECTIONS}
+
+
+def parts(name):
+    """Return mode, kind and direction of time of a count; empty of those without one."""
+    mode, kind, direction = (*name.split(", "), "")[:3]
+    return mode, kind, direction.removeprefix("time ")
