@@ -36,7 +36,7 @@ class _Waiting:
 
 
 @dataclass(frozen=True, slots=True)
-class _Looked:
+class _FoundPast:
     """What was found of a topic, and when."""
 
     past: TopicPast | None
@@ -68,7 +68,7 @@ class SilentTopics:
         self._sessions, self._topics = sessions, topics
         self._meta_of, self._find = meta_of, find
         self._waiting: dict[RowStream, _Waiting] = {}
-        self._looked: dict[int, _Looked] = {}
+        self._found: dict[int, _FoundPast] = {}
 
     async def run(self) -> None:
         """Describe streams until cancelled."""
@@ -85,7 +85,7 @@ class SilentTopics:
         streams = [stream for _, _, stream in self._streams()]
         self._waiting = {one: self._waiting.get(one) or _Waiting(now_s) for one in streams}
         shown = {stream.wish.topic_id for stream in streams}
-        self._looked = {n: looked for n, looked in self._looked.items() if n in shown}
+        self._found = {n: found for n, found in self._found.items() if n in shown}
 
     def _streams(self) -> Iterator[tuple[PageClient, int, RowStream]]:
         for client in self._sessions:
@@ -102,18 +102,18 @@ class SilentTopics:
                 yield client, number, stream
 
     async def _past(self, topic_id: int) -> TopicPast | None:
-        """Return what is known of a topic: what was found a moment ago, else what there is now."""
-        looked = self._looked.get(topic_id)
-        if looked is None or time.monotonic() - looked.at_s >= AGAIN_S:
-            looked = self._looked[topic_id] = await self._look(topic_id)
-        return looked.past
+        """Return what is known of a topic: what there was a moment ago, else what there is now."""
+        found = self._found.get(topic_id)
+        if found is None or time.monotonic() - found.at_s >= AGAIN_S:
+            found = self._found[topic_id] = await self._look(topic_id)
+        return found.past
 
-    async def _look(self, topic_id: int) -> _Looked:
+    async def _look(self, topic_id: int) -> _FoundPast:
         topic = self._topics().get(topic_id)
         past = None
         if topic is not None:
             past = await asyncio.to_thread(self._find, topic, self._meta_of(topic))
-        return _Looked(past, time.monotonic())
+        return _FoundPast(past, time.monotonic())
 
     def _tell(self, client: PageClient, number: int, stream: RowStream, past: TopicPast) -> None:
         """Describe a stream, unless it has gone or has rows by now, or its page knows it all."""
