@@ -96,7 +96,8 @@ NOTE_STRIPS = """async () => {
     const first = Array.from({ length: rows.length }, (_, i) => i).find(isPast) ?? 0;
     if (first === 0) return null;
     const { tMs, merged, description } = rows.at(first - 1);
-    return tMs - 500 * merged * description.row_s;
+    const { merged: columns, description: { row_s } } = rows.at(first);
+    return [tMs - 500 * merged * description.row_s, 1000 * columns * row_s];
   };
   globalThis.spectraOf = ({ strip: { channel, rows: shownRows, lengthPx }, scene }) => {
     const shown = rowAt(shownRows, scene.newestMs, scene.spanMs / lengthPx);
@@ -126,11 +127,11 @@ NOTE_STRIPS = """async () => {
 ROWS_OF_FIGURE = """([heights, places]) => [...globalThis.figures].flatMap(([endpoint, one], k) => {
   const { newestMs } = one;
   const msPerPx = one.spanMs / heights[k];
-  const seamMs = globalThis.seamOf(one.rows);
+  const seam = globalThis.seamOf(one.rows);
   return places[k].map(([x, y]) => {
     const rows = globalThis.rowsOfLine(one.rows, Math.floor(newestMs / msPerPx) - y, msPerPx);
     return {
-      x, y, k, endpoint, newestMs, seamMs,
+      x, y, k, endpoint, newestMs, seam,
       rows: rows.map(({ seq, merged, flags, tMs, description: { row_s, slices, epoch } }) => ({
         seq, merged, flags, tMs, row_s, slices, isLive: epoch !== undefined,
       })),
@@ -164,7 +165,7 @@ READ = """([seed, count, name]) => {
     return {
       x, y, text: panel.querySelector(".readout").textContent,
       endpoint: strip.channel.info.endpoint, newestMs: scene.newestMs,
-      seamMs: globalThis.seamOf(strip.rows),
+      seam: globalThis.seamOf(strip.rows),
       width: strip.canvas.width, height: strip.canvas.height,
       spectra: ofPanel.flatMap(globalThis.spectraOf),
       rows: rows.map(({ seq, merged, tMs, description: { row_s, slices, epoch } }) => ({
@@ -634,15 +635,17 @@ def check_whole(
 ) -> None:
     """Check that no row is missing that has its middle in a line, less a column at its ends.
 
-    A column of the past that would reach into the oldest live row is left out.
+    A column of the past that would reach into the oldest live row is left out by the page: rows of
+    one column at most may be missing before the seam.
     """
     rows = one["rows"]
     if not rows:
         return
     margin_ms = max(1000.0 * row["merged"] * row["row_s"] for row in rows) / 2.0
     due = set(truth.between(begin_ms + margin_ms, begin_ms + line_ms - margin_ms))
-    if one["seamMs"] is not None:
-        due -= set(truth.between(one["seamMs"] - line_ms, one["seamMs"]))
+    if one["seam"] is not None:
+        seam_ms, column_ms = one["seam"]
+        due -= set(truth.between(seam_ms - column_ms, seam_ms))
     there = {n for those in found for n in those}
     newest = truth.n_recorded + max((row["seq"] for row in rows), default=0)
     missing = {n for n in due - there if n <= newest or n < truth.n_recorded}

@@ -1,16 +1,14 @@
 """Channels from which no rows come: the page shows their past, and goes live with a row."""
 
-import contextlib
-import os
 import re
-import secrets
 import time
 import wave
 
 import numpy as np
 import pytest
+import zmq
 from made_up_daemon import SPEC, TOPIC, MadeUpDaemon, tone
-from programs import running, running_web
+from programs import SOURCES, running_daemon, running_web
 from tabs import HAS_ROWS, MIC, Tab, wait_for_rows
 from test_bad_input import record
 
@@ -19,22 +17,12 @@ from spectrod.lib.errors import UnavailableError
 
 pytestmark = [pytest.mark.extended, pytest.mark.timeout(300)]
 
-CONFIG = """
-[analysis]
-win_length = 4800
-nfft = 4800
-hop = 1200
-[publish]
-endpoints = ["{endpoint}"]
-[engine]
-engine = "numpy"
+RECORDED = f"""{SOURCES}
 [recordings.all]
 product = "dbfs"
 pyramid = true
 [sources.other]
 uri = "signal:pink,-30"
-[sources.mic]
-uri = "{uri}"
 """
 ROWS = 120
 """Rows that are recorded: three seconds."""
@@ -43,22 +31,20 @@ VIEW = f"v=1&topic={MIC}&axis=linear&span=10&db=-120:0"
 PAST = re.compile(r"the past, \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d UTC")
 
 
-@contextlib.contextmanager
-def running_daemon(folder, uri):
-    endpoint = f"ipc://{folder}/{secrets.token_hex(6)}.ipc"
-    (folder / "c.toml").write_text(CONFIG.format(endpoint=endpoint, uri=uri))
-    environment = os.environ | {"XDG_RUNTIME_DIR": str(folder), "STATE_DIRECTORY": str(folder)}
-    arguments = ("run", "--config", folder / "c.toml", "--show", "none", "--log-level", "error")
-    with running(*arguments, env=environment):
-        yield endpoint
+def recording(folder, uri):
+    """Run a daemon whose source ``mic`` is recorded; its other source goes on."""
+    return running_daemon(folder, RECORDED.replace("signal:sine,1000,-20", str(uri)))
 
 
-def wait_for(is_true):
-    """Wait until a condition holds; the daemon tells no client when it has recorded."""
-    deadline_s = time.monotonic() + 60.0
-    while not is_true():
-        assert time.monotonic() < deadline_s, is_true
-        time.sleep(0.1)
+def wait_for(endpoint, is_true):
+    """Wait until a condition holds, which is looked at with each heartbeat of the daemon."""
+    with zmq.Context() as context, context.socket(zmq.SUB) as heartbeats:
+        heartbeats.linger = 0
+        heartbeats.subscribe("hb/")
+        heartbeats.connect(endpoint)
+        while not is_true():
+            assert heartbeats.poll(60_000), "no heartbeat"
+            heartbeats.recv_multipart()
 
 
 def of_mic(endpoint, name, key, field):
@@ -122,8 +108,8 @@ def check_past(open_context, link, state):
 
 def test_a_paused_source_shows_what_was_recorded_until_it_goes_on(open_context, tmp_path):
     """Also after the server has started again; the first row makes the page live."""
-    with running_daemon(tmp_path, f"signal:sine,{HERTZ},-20") as endpoint:
-        wait_for(lambda: recorded_rows(endpoint) >= ROWS)
+    with recording(tmp_path, f"signal:sine,{HERTZ},-20") as endpoint:
+        wait_for(endpoint, lambda: recorded_rows(endpoint) >= ROWS)
         with Control(endpoint) as control:
             control.call("pause", source="mic")
         web = (endpoint, "--recordings", tmp_path / "recordings")
@@ -143,8 +129,8 @@ def test_a_paused_source_shows_what_was_recorded_until_it_goes_on(open_context, 
 def test_a_file_that_has_ended_shows_what_was_recorded(open_context, tmp_path):
     """The daemon goes on with its other source."""
     wav(tmp_path / "tone.wav")
-    with running_daemon(tmp_path, tmp_path / "tone.wav") as endpoint:
-        wait_for(lambda: of_mic(endpoint, "sources", "name", "state") == "finished")
+    with recording(tmp_path, tmp_path / "tone.wav") as endpoint:
+        wait_for(endpoint, lambda: of_mic(endpoint, "sources", "name", "state") == "finished")
         with running_web(endpoint, "--recordings", tmp_path / "recordings") as (link, _):
             check_past(open_context, link, "finished")
 

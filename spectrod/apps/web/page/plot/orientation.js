@@ -44,6 +44,7 @@ export class Orientation {
     return [a, b, c, d, a + c < 0 ? this.width : 0, b + d < 0 ? this.height : 0];
   }
 
+  /** Place on the screen, from the left and the top of the box. */
   toScreen({ tone, age }) {
     const [a, b, c, d, left, top] = this.matrix;
     return { x: a * tone + c * age + left, y: b * tone + d * age + top };
@@ -74,11 +75,12 @@ export class Orientation {
     return { left: Math.min(one.x, other.x), top: Math.min(one.y, other.y), width, height };
   }
 
-  /** Line of all frequencies at an age, and of all times at a tone, as boxes. */
+  /** Line of all frequencies at an age, as a box. */
   moment(age) {
     return this.boxOf([0, this.breadth], [age, age]);
   }
 
+  /** Line of all times at a tone, as a box. */
   tone(tone) {
     return this.boxOf([tone, tone], [0, this.length]);
   }
