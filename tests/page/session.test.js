@@ -265,6 +265,16 @@ test("rows reach the channel that their description names, and its ring", () => 
   assert.deepEqual(heard.rows.map(([one, role]) => [one, role]), [[channel, "waterfall"], [channel, "waterfall"]]);
 });
 
+test("the newest time is that of the line until the waterfall has a row: a pause finds one", () => {
+  const { session } = setUp();
+  session.text(streamText(0, "waterfall", 3));
+  session.text(streamText(0, "trace", 4));
+  session.rows([block(4, quiet({ tMs: 30 }))]);
+  assert.equal(session.newestMs("tcp://a:1"), 30);
+  session.rows([block(3, quiet({ tMs: 20 }))]);
+  assert.equal(session.newestMs("tcp://a:1"), 20);
+});
+
 test("rows of a generation that nobody described, or of a topic no longer shown, are left out", () => {
   const { session, heard } = setUp();
   session.rows([block(3, quiet())]);

@@ -252,8 +252,7 @@ export class Session {
   newestMs(endpoint) {
     if (this.isArchive) return this.stored?.t1 ?? null;
     const own = this.channels.filter(({ info }) => info.endpoint === endpoint);
-    const rings = own.map(({ ring }) => ring);
-    const times = rings.filter((ring) => ring !== null && ring.length > 0).map((ring) => ring.timeAt(0));
+    const times = own.map((channel) => channel.newestMs).filter((tMs) => tMs !== null);
     return times.length > 0 ? Math.max(...times) : (restOf(own)?.t1 ?? null);
   }
 

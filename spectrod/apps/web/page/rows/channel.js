@@ -219,6 +219,11 @@ export class Channel {
     for (const role of roles) delete this.holds[role];
   }
 
+  /** Time of its newest row [ms], or null: the waterfall's, by which time axes go; the trace's until that has one. */
+  get newestMs() {
+    return this.ring !== null && this.ring.length > 0 ? this.ring.timeAt(0) : (this.trace?.tMs ?? null);
+  }
+
   /** Newest row that has levels: of 16 bits, else the waterfall's. */
   get newest() {
     if (this.trace !== null) return this.trace;
