@@ -15,9 +15,6 @@ from tabs import MIC, READ_LINE, Tab, wait_for_rows, wait_until
 
 pytestmark = [pytest.mark.extended, pytest.mark.timeout(300)]
 
-HEARD = 200
-"""Rows that are sent before a test looks: 20 s of the daemon's time, 5 s of a clock."""
-
 WATCH_WHEEL = """() => addEventListener("wheel", ({ clientX, clientY }) => {
   const { left, top, width, height } =
     document.querySelector(".waterfall").getBoundingClientRect();
@@ -101,6 +98,27 @@ def seen(tab):
         return np.asarray(picture.convert("RGB")).astype(int)
 
 
+def canvas_of(tab):
+    """Return the waterfall's pixels (height, width, 3) int, and where they are on the screen."""
+    read = tab.page.evaluate(READ_CANVAS)
+    canvas = np.frombuffer(base64.b64decode(read["bytes"]), np.uint8)
+    canvas = canvas.reshape(read["height"], read["width"], 4)[..., :3].astype(int)
+    x, y = read["place"]
+    return canvas, np.s_[y : y + read["height"], x : x + read["width"]]
+
+
+def wait_for_live_rows(tab, daemon):
+    """Wait until the waterfall has as many rows that came live as 5 s have, and some more.
+
+    Older ones were sent before the server or the page was there: they are nowhere, or columns
+    of the server's memory that may have two rows each.
+    """
+    tab.page.wait_for_function(
+        "t => Date.parse(document.querySelector('#timebar input').value) >= t",
+        arg=daemon.middle_ms(daemon.n_rows + 60),
+    )
+
+
 def brightest(tab, x, y, direction):
     """Return where the brightest pixel of the line of a place is on the screen."""
     picture = seen(tab)[..., 1]
@@ -117,9 +135,7 @@ def test_cursors_read_the_rows_that_they_stand_on(tab, daemon, direction):
     """Each of two clicks reads level and time of the row there; B - A is their difference."""
     daemon.live = lambda: made_up(daemon.n_rows)
     tab.open(f"v=1&topic={MIC}&axis=linear&f=1000:9000&span=5&peaks=0&split=15&rows={direction}")
-    wait_until(tab.page, lambda: daemon.n_rows >= HEARD)
-    if direction != "right":
-        wait_for_rows(tab, 100)
+    wait_for_live_rows(tab, daemon)
     tab.focus_plot()
     tab.page.keyboard.press(" ")
     tab.page.wait_for_function("() => location.hash.includes('&t=')")
@@ -270,29 +286,20 @@ def test_pixels_of_the_screen_are_those_of_the_rows(open_context, daemon, ratio,
     with running_web(daemon.endpoint) as (link, _):
         tab = Tab(context, link.replace("#", f"?renderer={renderer}#").partition("#")[0])
         tab.open(f"v=1&topic={MIC}&axis=linear&f=1000:9000&span=5&peaks=0&rows=right")
-        wait_until(tab.page, lambda: daemon.n_rows >= HEARD)
+        wait_for_live_rows(tab, daemon)
         tab.focus_plot()
         tab.page.keyboard.press(" ")
         tab.page.wait_for_function("() => location.hash.includes('&t=')")
         tab.page.mouse.move(5, 5)
 
-        def canvas_and_screen():
-            read = tab.page.evaluate(READ_CANVAS)
-            canvas = np.frombuffer(base64.b64decode(read["bytes"]), np.uint8)
-            canvas = canvas.reshape(read["height"], read["width"], 4)[..., :3].astype(int)
-            x, y = read["place"]
-            return canvas, seen(tab)[y : y + read["height"], x : x + read["width"]]
-
         # The banner lies over the upper part, and the edges have the outline of the focus.
         def is_still():
-            parts = [
-                one[len(one) // 2 : -10 * ratio, 10 * ratio : -10 * ratio]
-                for one in canvas_and_screen()
-            ]
-            return np.array_equal(*parts)
+            canvas, place = canvas_of(tab)
+            inner = np.s_[len(canvas) // 2 : -10 * ratio, 10 * ratio : -10 * ratio]
+            return np.array_equal(canvas[inner], seen(tab)[place][inner])
 
         wait_until(tab.page, is_still)
-        canvas, _ = canvas_and_screen()
+        canvas, _ = canvas_of(tab)
         height, width = canvas.shape[:2]
         strip = tab.page.locator(".waterfall").bounding_box()
         assert (height, width) == pytest.approx(
@@ -313,8 +320,7 @@ def test_a_zoom_after_the_last_row_has_its_bins(tab, daemon):
     """Where no rows come any more the waterfall has a zoom's values, from the server's memory."""
     daemon.live = lambda: tone(-20.0)
     tab.open(f"v=1&topic={MIC}&axis=linear&span=5&peaks=0")
-    wait_until(tab.page, lambda: daemon.n_rows >= HEARD)
-    wait_for_rows(tab, 60)
+    wait_for_live_rows(tab, daemon)
     daemon.live = None
     tab.page.locator(".banner", has_text="no data").wait_for()
     tab.page.evaluate("() => { location.hash += '&f=900:1100'; }")
