@@ -196,25 +196,31 @@ def _of_fields(fields: _Fields) -> ReadEvent:
         begin_utc_ns=None if time is None else _utc_ns(time),
         begin_s=_needed(fields, "begin_s"),
         duration_s=_length(_needed(fields, "duration_s")),
-        channel=printable(str(fields.get("channel") or ""), TEXT_MAX) or None,
+        channel=_shown(fields, "channel", TEXT_MAX) or None,
         f_min_hz=low,
         f_max_hz=high,
-        file=printable(str(fields.get("file") or ""), TEXT_MAX),
+        file=_shown(fields, "file", TEXT_MAX),
         text=_text_of_fields(fields),
     )
 
 
 def _text_of_fields(fields: _Fields) -> str:
-    level, over_db = (_number(fields, name, 1e9) for name in ("level", "over_floor_db"))
-    peak_hz, pulses = _number(fields, "frequency_hz", _FREQUENCY_MAX_HZ), fields.get("pulses")
-    unit = printable(str(fields.get("unit") or ""), _SHOWN_MAX)
-    parts = [
-        "" if level is None else f"{level:.1f} {unit}".rstrip(),
-        "" if over_db is None else f"{over_db:.1f} dB over the floor",
-        "" if peak_hz is None else f"peak at {peak_hz:.0f} Hz",
-        f"{printable(str(pulses), _SHOWN_MAX)} pulses" if pulses else "",
-    ]
-    return ", ".join(filter(None, parts))
+    parts = []
+    if (level := _number(fields, "level", 1e9)) is not None:
+        parts.append(f"{level:.1f} {_shown(fields, 'unit', _SHOWN_MAX)}".rstrip())
+    if (over_db := _number(fields, "over_floor_db", 1e9)) is not None:
+        parts.append(f"{over_db:.1f} dB over the floor")
+    if (peak_hz := _number(fields, "frequency_hz", _FREQUENCY_MAX_HZ)) is not None:
+        parts.append(f"peak at {peak_hz:.0f} Hz")
+    if pulses := _shown(fields, "pulses", _SHOWN_MAX):
+        parts.append(f"{pulses} pulses")
+    return ", ".join(parts)
+
+
+def _shown(fields: _Fields, name: str, most: int) -> str:
+    """Return what a field shows, in at most so many characters; empty where there is nothing."""
+    given = fields.get(name)
+    return printable(str(given), most) if given else ""
 
 
 def _from_text(content: bytes) -> Iterator[ReadEvent]:
@@ -267,15 +273,10 @@ def _labels(lines: list[str]) -> _Numbered:
     for number, line in enumerate(lines, 1):
         if not line or line.startswith("\\"):
             continue
-        after = lines[number].split("\t") if number < len(lines) else []
-        band = after[1:] if after[:1] == ["\\"] else []
-        yield (
-            number,
-            {
-                **dict(zip(("begin", "end", "label"), line.split("\t"), strict=False)),
-                **dict(zip(("low", "high"), band, strict=False)),
-            },
-        )
+        cells = dict(zip(("begin", "end", "label"), line.split("\t"), strict=False))
+        if number < len(lines) and lines[number].startswith("\\\t"):
+            cells |= zip(("low", "high"), lines[number].split("\t")[1:], strict=False)
+        yield number, cells
 
 
 def _of_label(cells: _Fields) -> ReadEvent:
@@ -379,7 +380,8 @@ def _length(duration_s: float) -> float:
 
 def _band(fields: _Fields, low: str, high: str) -> tuple[float | None, float | None]:
     """Return the ends of a band; None of a band that the file leaves open."""
-    f_min_hz, f_max_hz = (_number(fields, name, _FREQUENCY_MAX_HZ) for name in (low, high))
+    f_min_hz = _number(fields, low, _FREQUENCY_MAX_HZ)
+    f_max_hz = _number(fields, high, _FREQUENCY_MAX_HZ)
     if f_min_hz is None or f_max_hz is None or _NO_LIMIT in {f_min_hz, f_max_hz}:
         return None, None
     if f_max_hz < f_min_hz:
