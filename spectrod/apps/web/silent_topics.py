@@ -20,7 +20,7 @@ Rows of most topics come sooner than that, and a page that gets some needs nothi
 AGAIN_S: Final = 3.0
 """Time from one look at what is known of a topic to the next [s]: recordings are indexed bit by
 bit, and go on where another program records."""
-_TICK_S = 0.5
+_TICK_S = 0.5  # a stream is described later than ``SILENT_S`` by as much at most
 
 FindPast = Callable[[TopicInfo, Meta | None], TopicPast | None]
 """Finds what is known of a topic without its rows, beside its daemon's description, if there is
