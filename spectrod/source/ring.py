@@ -104,7 +104,7 @@ class SampleRing:
         self.shared = shared
         self.capacity = shared.capacity if shared else capacity or default_capacity(fs)
         self._samples = shared.samples if shared else _memory(self.layout, self.capacity)
-        self.data, self._room = Wakeup(), Wakeup()
+        self.data, self.room = Wakeup(), Wakeup()
         # Written by the producer:
         self._anchor = 0, 0, 0
         self._runs: tuple[_Run, ...] = (_Run(0, 0),)
@@ -224,7 +224,7 @@ class SampleRing:
 
         For sources that can wait.
         """
-        return self._has_room(n) or (self._room.wait(timeout_s) and self._has_room(n))
+        return self._has_room(n) or (self.room.wait(timeout_s) and self._has_room(n))
 
     def _has_room(self, n: int) -> bool:
         # A gap before these n samples needs a run of its own.
@@ -233,7 +233,7 @@ class SampleRing:
 
     def awaited_room(self, until_s: float) -> Wait:
         """Return the wait for room, until a time at the latest [s, monotonic]."""
-        return Wait(until_s, self._room.fileno(), select.POLLIN)
+        return Wait(until_s, self.room.fileno(), select.POLLIN)
 
     def close(self) -> None:
         """Signal that no more samples will come."""
@@ -285,8 +285,11 @@ class SampleRing:
         return self.capacity / self.fs
 
     def relax(self, least_s: float) -> None:
-        """Allow the producer to write only so often [s]; 0: as samples come."""
+        """Allow the producer to write only so often [s]; 0: as samples come, from now on."""
+        is_sooner = least_s < self.relaxed_s
         self.relaxed_s = least_s
+        if is_sooner:
+            self.room.set()
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait for new samples or the end; return False after the timeout [s]."""
@@ -326,7 +329,7 @@ class SampleRing:
         fill = (self._stored - span.position) / self.capacity
         self.peak_fill = max(self.peak_fill, min(fill, 1.0))
         self._position, self._read = span.position + span.n, span.index + span.n
-        self._room.set()
+        self.room.set()
         anchor_index, t_mono_ns, t_utc_ns = self._anchor
         since_ns = duration_ns(span.index - anchor_index, self.fs)
         times = t_mono_ns + since_ns, t_utc_ns + since_ns
@@ -345,7 +348,7 @@ class SampleRing:
     def release(self) -> None:
         """Free the memory and close all descriptors; call when neither side runs any more."""
         self.data.close()
-        self._room.close()
+        self.room.close()
         self._samples = self._samples[:, :0].copy()
         if self.shared:
             self.shared.close()

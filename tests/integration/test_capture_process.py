@@ -256,6 +256,26 @@ def test_a_wait_for_blocks_can_be_ended(sound_server, process):
         stop.close()
 
 
+@pytest.mark.parametrize("end", ["stop", "hurry", "death"])
+def test_a_pause_can_be_ended(sound_server, process, end):
+    """A caller that lets blocks wait is woken by either flag and by the end of the stream."""
+    process.open(settings_of(process))
+    assert process.wait(5.0)
+    stop, hurry = Wakeup(), Wakeup()
+    process.pause(0.1, stop, hurry)  # blocks do not end it
+    assert len(process.wait(5.0, stop)) > 1
+    if end == "death":
+        os.kill(process.pid, signal.SIGKILL)
+    else:
+        {"stop": stop, "hurry": hurry}[end].set()
+    t = time.monotonic()
+    process.pause(60.0, stop, hurry)
+    assert time.monotonic() - t < 1.0
+    assert not hurry.wait(0.0)
+    stop.close()
+    hurry.close()
+
+
 def test_blocks_before_a_death_are_returned(sound_server, process):
     """All blocks captured before the process died are returned before the error."""
     process.open(settings_of(process))

@@ -23,10 +23,11 @@ pytestmark = [pytest.mark.slow, pytest.mark.audio]
 class Listener:
     """Runs a source into a ring and keeps the data and the messages."""
 
-    def __init__(self, **settings):
+    def __init__(self, relaxed_s=0.0, **settings):
         self.before = belongings()
         self.source = SoundCardSource("pulse", SourceConfig(samplerate=FS, **settings))
         self.ring = self.source.open_reader()
+        self.ring.relax(relaxed_s)
         self.blocks, self.states = [], []
         self._news = threading.Condition()
         self._reader = threading.Thread(target=self._read)
@@ -160,9 +161,10 @@ def test_samples_arrive(sound_server, settings):
     assert listener.source.capture().restarts == 0
 
 
-def test_a_killed_process_is_replaced(sound_server):
+@pytest.mark.parametrize("relaxed_s", [0.0, 60.0])
+def test_a_killed_process_is_replaced(sound_server, relaxed_s):
     """After a kill, the gap is the time without capture, to 50 ms of scheduling."""
-    with Listener() as listener:
+    with Listener(relaxed_s) as listener:
         listener.wait_for_samples(FS // 2)
         pid = listener.pid
         t = time.monotonic()
@@ -180,9 +182,10 @@ def test_a_killed_process_is_replaced(sound_server):
     assert listener.source.capture().restarts == 1
 
 
-def test_a_process_that_stands_still_is_replaced(sound_server):
+@pytest.mark.parametrize("relaxed_s", [0.0, 60.0])
+def test_a_process_that_stands_still_is_replaced(sound_server, relaxed_s):
     """A process is reported silent after a second and replaced after two and a half."""
-    with Listener() as listener:
+    with Listener(relaxed_s) as listener:
         listener.wait_for_samples(FS // 2)
         pid = listener.pid
         with stopped(pid):

@@ -208,6 +208,13 @@ class CaptureProcess:
         self._is_streaming = True
         return float(latency_s)
 
+    def pause(self, longest_s: float, stop: Wakeup, hurry: Wakeup) -> None:
+        """Let blocks of the stream wait [s], until it ends or a flag is set; clears ``hurry``."""
+        assert self._child is not None
+        deadline_s = time.monotonic() + longest_s
+        if hurry.fileno() in self._child.poll(deadline_s, stop.fileno(), hurry.fileno()):
+            hurry.clear()
+
     def wait(self, timeout_s: float, stop: Wakeup | None = None) -> list[BlockRecord]:
         """Wait for blocks of the stream.
 

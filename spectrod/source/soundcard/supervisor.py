@@ -24,6 +24,10 @@ _SILENCE_S = 0.9
 """Time without samples before waiting is reported [s]: within 1 s."""
 _BLOCKS_OF_SILENCE = 2.0
 """The same in blocks, which counts where blocks are long."""
+_PAUSE_S = 0.09
+"""Longest pause between reads of blocks that nobody waits for [s]: silence is reported within 1 s."""
+_PAUSE_BLOCKS = 512.0
+"""The same in blocks, which counts where blocks are short: the pipe holds 2048."""
 _GIVE_UP_S = 1.5
 """Further time after which the stream is closed [s]. A sound server that was only paused delivers
 everything afterwards; a new stream would lose it."""
@@ -76,6 +80,7 @@ class Supervisor:
         self._backoff = Backoff(last_s=_RETRY_LAST_S)
         block_s = settings.block_frames / settings.samplerate
         self._stall_timeout = StallTimeout(max(_SILENCE_S, _BLOCKS_OF_SILENCE * block_s))
+        self._pause_max_s = min(_PAUSE_S, _PAUSE_BLOCKS * block_s)
         self._waiting_for, self._waiting_since_s = "", 0.0
         self._attempts = self._streams = 0
         self._reported = CaptureStats()
@@ -163,6 +168,8 @@ class Supervisor:
     def _next_blocks(self) -> list[BlockRecord]:
         """Wait for further blocks of a stream that may stall; empty only if stopped."""
         t_s = time.monotonic()
+        if (pause_s := min(self._ring.relaxed_s, self._pause_max_s)) > 0.0:
+            self._process.pause(pause_s, self._stop, self._ring.room)
         blocks = self._await_blocks()
         if blocks and self._waiting_for:
             self._end_stall(t_s)

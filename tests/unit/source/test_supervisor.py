@@ -54,6 +54,39 @@ def test_a_stop_does_not_wait_for_all_blocks_that_have_come(writer):
     assert writer.written == [0]
 
 
+@pytest.mark.parametrize(
+    ("relaxed_s", "block_frames", "pauses"),
+    [(0.0, 480, []), (0.05, 480, [0.05]), (0.5, 480, [0.09]), (0.5, 3, [512 * 3 / 48000])],
+)
+def test_blocks_that_nobody_waits_for_are_read_less_often(relaxed_s, block_frames, pauses):
+    """A pause is short enough to report silence within 1 s, and for the pipe of short blocks."""
+    settings = StreamSettings(0, "ALSA", 48000.0, 1, "s16le", block_frames)
+    ring, found = SampleRing(48000.0, 1), []
+    supervisor = Supervisor(
+        "card", DeviceSelector(), settings, ring, on_change=lambda: None, on_end=lambda _: None
+    )
+    supervisor._process = SimpleNamespace(
+        wait=lambda *_: BLOCKS, pause=lambda longest_s, *_: found.append(longest_s)
+    )
+    ring.relax(relaxed_s)
+    assert supervisor._next_blocks() == BLOCKS
+    assert found == pytest.approx(pauses)
+    supervisor._stop.close()
+    ring.release()
+
+
+def test_samples_that_are_wanted_again_end_a_pause():
+    """A consumer that wants samples sooner wakes the producer; a longer pause does not."""
+    ring = SampleRing(48000.0, 1)
+    ring.relax(0.5)
+    assert not ring.room.wait(0.0)
+    ring.relax(0.0)
+    assert ring.room.wait(0.0)
+    ring.relax(0.0)
+    assert not ring.room.wait(0.0)
+    ring.release()
+
+
 def test_a_slow_restart_of_a_stream_is_reported(writer, caplog, monkeypatch):
     """A slow restart of a stream is no harmless stall: the loss before it is reported."""
     supervisor, writer.lost = writer.supervisor, 144_000
