@@ -6,7 +6,8 @@ A private PulseAudio plays a tone of 1 kHz at -20 dBFS in both channels. One aft
 record it from the same server:
 
   spectrod, idle       ``spectrod run``, to which nobody subscribes
-  spectrod, one        the same with one subscriber, 46.9 spectra a second of each channel
+  spectrod, 40 ms      the same with blocks of 40 ms (``source.block_ms``)
+  spectrod, one        as the first with one subscriber, 46.9 spectra a second of each channel
   cava                 two times 64 bars, 47 times a second, to one reader
   snapserver, idle     FLAC, to which nobody listens
   snapserver, one      the same with one ``snapclient``
@@ -180,10 +181,13 @@ def _tone(server: PulseServer) -> Iterator[None]:
 
 
 @contextmanager
-def _spectrod(folder: Path, *, is_read: bool) -> Iterator[int]:
+def _spectrod(folder: Path, *, is_read: bool, block_ms: float = 10.0) -> Iterator[int]:
     endpoint = f"ipc://{folder}/s"
+    config = folder / "spectrod.toml"
+    config.write_text(f"[source]\nblock_ms = {block_ms}\n", encoding="ascii")
     options = ("--source", "soundcard:pulse", "--rate", str(FS), "--channels", str(CHANNELS))
     command = [sys.executable, "-m", "spectrod", "run", "--show", "none", *options]
+    command += ["--config", str(config)]
     with ExitStack() as stack:
         daemon = stack.enter_context(_process([*command, "--publish", endpoint]))
         with client.subscribe(endpoint, "spec/", timeout_s=_LIMIT_S) as frames:
@@ -317,6 +321,7 @@ def _install(*names: str) -> None:
 
 ROLES: Mapping[str, Callable[[Path], AbstractContextManager[int]]] = {
     "spectrod, idle": lambda folder: _spectrod(folder, is_read=False),
+    "spectrod, 40 ms": lambda folder: _spectrod(folder, is_read=False, block_ms=40.0),
     "spectrod, one": lambda folder: _spectrod(folder, is_read=True),
     "cava": _cava,
     "snapserver, idle": lambda folder: _snapserver(folder, is_read=False),
