@@ -25,7 +25,7 @@ _SILENCE_S = 0.9
 _BLOCKS_OF_SILENCE = 2.0
 """The same in blocks, which counts where blocks are long."""
 _PAUSE_S = 0.09
-"""Longest pause between reads of blocks that nobody waits for [s]: silence is reported within 1 s."""
+"""Longest pause between reads of blocks that nobody waits for [s]: silence shows within 1 s."""
 _PAUSE_BLOCKS = 512.0
 """The same in blocks, which counts where blocks are short: the pipe holds 2048."""
 _GIVE_UP_S = 1.5
