@@ -1,6 +1,5 @@
 """Suggestions for unknown names."""
 
-import difflib
 from collections.abc import Iterable
 
 _CUTOFF = 0.6
@@ -25,6 +24,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """
     if len(name) > _LENGTH_MAX:
         return ""
+    import difflib  # noqa: PLC0415 - 1 ms, of errors alone
+
     # Ignore case and the characters between words, which people often mistype.
     by_plain = {_plain(one): one for one in known}
     found = difflib.get_close_matches(_plain(name), by_plain, n=1, cutoff=_CUTOFF)
