@@ -1,13 +1,18 @@
 // Files of figures: resolution of a PNG, bounds, sizes that a browser remembers, words that are wrapped.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { crc32, deflateSync } from "node:zlib";
+import { deflateSync, gzipSync } from "node:zlib";
 
 import { Orientation } from "../../spectrod/apps/web/page/plot/orientation.js";
 import { turnedPixels } from "../../spectrod/apps/web/page/plot/figureimage.js";
 import { FIGURE_BOUNDS, pictureSize, withResolution } from "../../spectrod/apps/web/page/plot/figurefiles.js";
 import { wrapped } from "../../spectrod/apps/web/page/plot/figurelook.js";
 import { makePrefs } from "../../spectrod/apps/web/page/side/prefs.js";
+
+/** Check sum of PNG, which gzip ends with: older versions of Node have no function for it. */
+function crc32(body) {
+  return gzipSync(body).subarray(-8).readUInt32LE();
+}
 
 function chunk(kind, content) {
   const body = Buffer.concat([Buffer.from(kind), content]);

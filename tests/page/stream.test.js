@@ -3,32 +3,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { Connection, reconnectDelay, streamAddress } from "../../spectrod/apps/web/page/link/stream.js";
+import { Clock } from "./clock.js";
 
 const HELLO = JSON.stringify({ op: "hello", version: 1 });
-
-/** Timers that fire when the test says so. */
-class Clock {
-  time = 0;
-  timers = new Map();
-  #next = 1;
-  now = () => this.time;
-  setTimeout = (call, wait_ms) => {
-    this.timers.set(this.#next, { call, at: this.time + wait_ms });
-    return this.#next++;
-  };
-  clearTimeout = (id) => this.timers.delete(id);
-  advance(ms) {
-    const end = this.time + ms;
-    for (;;) {
-      const due = [...this.timers].filter(([, { at }]) => at <= end).sort(([, a], [, b]) => a.at - b.at)[0];
-      if (due === undefined) break;
-      this.timers.delete(due[0]);
-      this.time = Math.max(this.time, due[1].at);
-      due[1].call();
-    }
-    this.time = end;
-  }
-}
 
 class Socket {
   sent = [];

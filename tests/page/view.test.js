@@ -1,8 +1,9 @@
 // The view and its text in the URL.
 import assert from "node:assert/strict";
-import { mock, test } from "node:test";
+import { test } from "node:test";
 
 import * as views from "../../spectrod/apps/web/page/panel/view.js";
+import { Clock } from "./clock.js";
 
 const FULL = {
   topics: ["spec/mic/0/dbfs/", "bands/mic/1/third/@tcp://10.0.0.1:5556"],
@@ -134,28 +135,26 @@ test("10000 random fragments never throw and give a view that survives its own t
 });
 
 test("a thousand changes in a second are written at most three times, and the last one is", () => {
-  mock.timers.enable({ apis: ["setTimeout"] });
+  const clock = new Clock();
   const written = [];
-  const write = views.fragmentWriter((text) => written.push(text));
+  const write = views.fragmentWriter((text) => written.push(text), clock);
   for (let k = 0; k < 1000; k++) {
     write(views.makeView({ f0: 10, f1: 100 + k }));
-    mock.timers.tick(1);
+    clock.advance(1);
   }
-  mock.timers.tick(1000);
-  mock.timers.reset();
+  clock.advance(1000);
   assert.ok(written.length <= 4, `${written.length} writes`);
   assert.match(written.at(-1), /f=10:1099/);
 });
 
 test("a view that is written again does not touch the URL", () => {
-  mock.timers.enable({ apis: ["setTimeout"] });
+  const clock = new Clock();
   const written = [];
-  const write = views.fragmentWriter((text) => written.push(text));
+  const write = views.fragmentWriter((text) => written.push(text), clock);
   for (let k = 0; k < 5; k++) {
     write(views.makeView());
-    mock.timers.tick(600);
+    clock.advance(600);
   }
-  mock.timers.reset();
   assert.deepEqual(written, ["v=1"]);
 });
 

@@ -35,6 +35,8 @@ from spectrod.lib.errors import ConfigError, InputError
 sys.path.insert(0, str(Path(__file__).parents[3] / "web"))
 from web_pages import served
 
+pytestmark = pytest.mark.usefixtures("whole_scans")
+
 SPEC = SpectrumSpec(fs=1000.0, win_length=64, hop=50, nfft=64)
 BANDS = SpectrumSpec(
     fs=1000.0, win_length=1000, hop=500, nfft=1000, bands="third-octave", scaling="dbfs"

@@ -22,6 +22,8 @@ from spectrod.formats.pyramid import PyramidOptions, PyramidWriter
 from spectrod.formats.segment.segment_writer import SegmentWriter
 from spectrod.lib.errors import ConfigError
 
+pytestmark = pytest.mark.usefixtures("whole_scans")
+
 S = 10**9
 BEGIN_NS = 1_777_680_000 * S
 COMMON = {"fs": 1000.0, "win_length": 1000, "hop": 1000, "nfft": 1000}

@@ -23,6 +23,8 @@ from spectrod.formats.description import Description
 from spectrod.formats.segment.segment_writer import SegmentWriter
 from spectrod.lib.errors import ConfigError, InputError
 
+pytestmark = pytest.mark.usefixtures("whole_scans")
+
 SPEC = SpectrumSpec(fs=1000.0, win_length=64, hop=50, nfft=64, channels=2)
 S = 10**9
 BEGIN_NS = 1_777_680_000 * S
