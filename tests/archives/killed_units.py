@@ -4,13 +4,13 @@ import os
 import signal
 
 from spectrod.apps.batch.unit import compute_unit
-from spectrod.source.store import remote_file, uploads
+from spectrod.source.store import remote_file, stores
 
 
 def compute(environment, job, units, n_request, is_answered):
     """Compute units; die before the request of a number, or when it has been answered."""
     os.environ.update(environment)
-    request, n_asked = uploads.request, 0
+    request, n_asked = stores.request, 0
 
     def counted(*args):
         nonlocal n_asked
@@ -21,6 +21,6 @@ def compute(environment, job, units, n_request, is_answered):
             os.kill(os.getpid(), signal.SIGKILL)
         return request(*args)
 
-    uploads.request = remote_file.request = counted
+    stores.request = remote_file.request = counted
     for unit in units:
         compute_unit(job, unit)

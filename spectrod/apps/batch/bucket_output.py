@@ -11,15 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from spectrod.lib.errors import (
-    InputError,
-    SpectrodError,
-    StorageError,
-    UnavailableError,
-    storage_error,
-    storage_errors,
-)
-from spectrod.lib.text import printable
+from spectrod.lib.errors import SpectrodError, StorageError, storage_errors
+from spectrod.source.store.bucket_errors import answers, bucket_errors
 from spectrod.source.store.remote_file import RemoteFile
 from spectrod.source.store.store_listing import list_sizes, size_of
 from spectrod.source.store.stores import store_of
@@ -67,17 +60,17 @@ class BucketOutput:
 
     def prepare(self, names: Collection[str]) -> None:
         """Remove what killed uploads of files have left, where the bucket lets it be listed."""
-        with _bucket_errors(self._address), suppress(PermissionError):
+        with bucket_errors(self._address), suppress(PermissionError):
             abort_unfinished([self.place(name) for name in names])
 
     def size(self, name: str) -> int | None:
         """Return the size of a file; see ``JobOutput``."""
-        with _bucket_errors(self.place(name)):
+        with bucket_errors(self.place(name)):
             return size_of(self.place(name))
 
     def read(self, name: str, bytes_max: int) -> bytes:
         """Return the content of a file; see ``JobOutput``."""
-        with _answers(), RemoteFile(self.place(name)) as file:
+        with answers(), RemoteFile(self.place(name)) as file:
             if file.size > bytes_max:
                 raise OSError(errno.EFBIG, f"must have at most {bytes_max} bytes")
             return file.readall()
@@ -86,7 +79,7 @@ class BucketOutput:
     def fetched(self, name: str) -> Iterator[Path]:
         """Yield the path of a copy of a file, which ends with the block; see ``JobOutput``."""
         with self._copy(name) as path:
-            with _bucket_errors(self.place(name)), suppress(FileNotFoundError):
+            with bucket_errors(self.place(name)), suppress(FileNotFoundError):
                 _download(self.place(name), path)
             yield path
 
@@ -100,17 +93,17 @@ class BucketOutput:
     def publish(self, files: Mapping[str, Path]) -> None:
         """Upload files; see ``JobOutput``."""
         for name, path in files.items():
-            with _bucket_errors(self.place(name)):
+            with bucket_errors(self.place(name)):
                 upload(self.place(name), path)
 
     def remove(self, name: str) -> None:
         """Remove a file, if it is there."""
-        with _bucket_errors(self.place(name)):
+        with bucket_errors(self.place(name)):
             remove(self.place(name))
 
     def snapshot(self, names: Collection[str]) -> "BucketOutput":
         """Return the output as it is now; see ``JobOutput``."""
-        with _answers():
+        with answers():
             return _Snapshot(self._address, list_sizes(self._address), names)
 
     @contextmanager
@@ -157,25 +150,6 @@ class _Snapshot(BucketOutput):
 
         with ThreadPoolExecutor(READERS) as threads:
             list(threads.map(read, names))
-
-
-@contextmanager
-def _answers() -> Iterator[None]:
-    """Raise StorageError where a bucket does not answer, is gone or cannot be listed."""
-    try:
-        yield
-    except (InputError, UnavailableError) as error:
-        raise StorageError(str(error)) from error
-
-
-@contextmanager
-def _bucket_errors(place: str) -> Iterator[None]:
-    """Raise StorageError for whatever a bucket answers."""
-    try:
-        with _answers():
-            yield
-    except OSError as error:
-        raise storage_error(printable(place), error) from error
 
 
 def _download(url: str, path: Path) -> None:

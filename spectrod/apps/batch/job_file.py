@@ -25,7 +25,6 @@ from spectrod.apps.batch.job import (
     TimeOrigin,
     UnitLength,
 )
-from spectrod.apps.batch.output import bucket_address
 from spectrod.apps.batch.results import RESERVED_NAMES
 from spectrod.config.config import AnalysisConfig, LevelsConfig
 from spectrod.config.config_files import parse, read
@@ -42,6 +41,7 @@ from spectrod.lib.time_format import check_time_format
 from spectrod.lib.time_zones import find_zone
 from spectrod.measure.features.features_config import FeaturesConfig
 from spectrod.measure.triggers.trigger_config import TriggerConfig, of_stored_sound
+from spectrod.source.store.bucket_address import bucket_address
 from spectrod.source.store.urls import HTTP_SCHEMES, OBJECT_SCHEMES, check_url, is_url
 
 JOB, ANALYSIS, LEVELS, FEATURES = "job", "analysis", "levels", "features"

@@ -11,7 +11,7 @@ from spectrod.apps.batch.daily_file import DAILY_BYTES_MAX
 from spectrod.apps.batch.flags import FLAGS_BYTES_MAX
 from spectrod.apps.batch.folder_output import FolderOutput
 from spectrod.apps.batch.job import Job
-from spectrod.apps.batch.output import JobOutput, bucket_address, output_of, write
+from spectrod.apps.batch.output import JobOutput, output_of, write
 from spectrod.apps.batch.plan import BatchPlan, InputFinding, Unit
 from spectrod.apps.batch.products import output_products
 from spectrod.apps.batch.results import UnitRecord, read_record, record_name, write_record
@@ -23,6 +23,7 @@ from spectrod.formats.whole_files import whole_file
 from spectrod.lib.errors import StorageError
 from spectrod.lib.regular_files import open_regular
 from spectrod.lib.text import printable
+from spectrod.source.store.bucket_address import bucket_address
 from spectrod.source.store.urls import is_url
 
 SUMMARY_FILE = "summary.json"

@@ -1,6 +1,5 @@
 """Where the results of a job go: a folder or a bucket, with the same names in both."""
 
-import re
 from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -8,22 +7,7 @@ from typing import Protocol
 
 from spectrod.apps.batch.folder_output import FolderOutput
 from spectrod.formats.whole_files import write_whole
-from spectrod.lib.errors import ConfigError
-from spectrod.lib.text import printable
-from spectrod.source.store.urls import (
-    OBJECT_SCHEMES,
-    check_url,
-    is_url,
-    scheme_of,
-    split_object,
-)
-
-FOLDER_CHARS_MAX = 700
-"""Longest folder of results in a bucket: with their names it has less than 1024 bytes."""
-
-_BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
-_SEGMENT = re.compile(r"[A-Za-z0-9!_'()=+,@-][A-Za-z0-9!_.'()=+,@-]*")
-_SHOWN_CHARS = 200
+from spectrod.source.store.urls import is_url
 
 
 class JobOutput(Protocol):
@@ -96,38 +80,6 @@ def output_of(address: str) -> JobOutput:
     from spectrod.apps.batch.bucket_output import BucketOutput  # noqa: PLC0415 - optional
 
     return BucketOutput(address)
-
-
-def bucket_address(address: str) -> str:
-    """Return the address of results in a bucket without ``/`` at its end.
-
-    Raises
-    ------
-    ConfigError
-        If it is of an HTTP server, breaks a rule of addresses, see ``check_url``, or its bucket or
-        folder has a name that is not safe in all stores and tools.
-    """
-    shown = printable(address, _SHOWN_CHARS)
-    if scheme_of(address) not in OBJECT_SCHEMES:
-        raise ConfigError(f"{shown}: must be a folder, or s3:// or gs:// with a bucket")
-    check_url(address)
-    bucket, folder = split_object(address.rstrip("/"))
-    if not _BUCKET.fullmatch(bucket):
-        raise ConfigError(
-            f"{shown}: its bucket must have 3 to 222 small letters, digits, dots, hyphens and "
-            "underscores"
-        )
-    if folder and not all(map(_SEGMENT.fullmatch, folder.split("/"))):
-        raise ConfigError(
-            f"{shown}: names of folders in it must have letters, digits and !_.'()=+,@-, and not "
-            "begin with a dot"
-        )
-    if len(folder) > FOLDER_CHARS_MAX:
-        raise ConfigError(
-            f"{shown}: its folder must have at most {FOLDER_CHARS_MAX} characters, so that names "
-            "of results fit"
-        )
-    return address.rstrip("/")
 
 
 def write(output: JobOutput, name: str, content: bytes) -> None:

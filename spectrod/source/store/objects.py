@@ -1,5 +1,6 @@
 """Object stores: buckets of S3 and of Google, by the libraries' own configuration."""
 
+import base64
 import datetime as dt
 import mimetypes
 import re
@@ -102,6 +103,7 @@ class _GcsFile(msgspec.Struct):
     mtime: dt.datetime | None = None
     generation: str | int = ""
     etag: str = ""
+    md5: str = msgspec.field(default="", name="md5Hash")
 
 
 class S3Store:
@@ -188,6 +190,12 @@ class S3Store:
         """Remove the parts of an upload; see ``WritableStore``."""
         bucket, key = split_object(url)
         await self._call("abort_multipart_upload", Bucket=bucket, Key=key, UploadId=upload)
+
+    async def digest(self, url: str) -> str:
+        """Return the checksum of a file; see ``WritableStore``."""
+        bucket, key = split_object(url)
+        answer = await self._call("head_object", Bucket=bucket, Key=key)
+        return etag_of(answer.get("ETag"))
 
     async def unfinished(self, url: str) -> list[tuple[str, str]]:
         """Return address and name of uploads in parts; see ``WritableStore``."""
@@ -290,6 +298,14 @@ class GcsStore:
     async def abort(self, url: str, upload: str) -> None:  # noqa: ARG002
         """Remove the parts of an upload; see ``WritableStore``."""
         await self._of_library(self._fs._call("DELETE", upload))  # noqa: SLF001
+
+    async def digest(self, url: str) -> str:
+        """Return the checksum of a file; see ``WritableStore``."""
+        about = await self._of_library(self._fs._info("/".join(split_object(url))))  # noqa: SLF001 - fsspec's async API
+        try:
+            return base64.b64decode(_understood(about, _GcsFile).md5, validate=True).hex()
+        except ValueError as error:
+            raise _not_understood(error) from error
 
     async def unfinished(self, url: str) -> list[tuple[str, str]]:  # noqa: ARG002
         """Return nothing: the store forgets unfinished uploads by itself, and lists none."""

@@ -1,7 +1,7 @@
 """Lists the files of a folder in a store: those of sound, or all of a bucket."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -9,7 +9,7 @@ from spectrod.lib.errors import InputError
 from spectrod.lib.text import printable
 from spectrod.source.source_listing import DEPTH_MAX, FILES_MAX, FOLDERS_MAX, SUFFIXES
 from spectrod.source.store.file_part import no_bucket
-from spectrod.source.store.stores import request, store_of
+from spectrod.source.store.stores import Ask, answer, store_of
 from spectrod.source.store.urls import (
     HTTP_SCHEMES,
     URL_CHARS_MAX,
@@ -67,8 +67,19 @@ def list_urls(url: str, *, recursive: bool = True) -> list[str]:
     return sorted(found)
 
 
-def list_sizes(url: str) -> dict[str, int]:
+def list_sizes(
+    url: str, names: Container[str] | None = None, *, ask: Ask = answer
+) -> dict[str, int]:
     """Return the size of each file below a folder of a bucket, by its name there [bytes].
+
+    Parameters
+    ----------
+    url : str
+        Address of the folder, without ``/`` at its end.
+    names : container of str, optional
+        Only those of these names.
+    ask : callable
+        Makes the requests.
 
     Raises
     ------
@@ -80,15 +91,19 @@ def list_sizes(url: str) -> dict[str, int]:
     bucket, key = split_object(url)
     prefix = f"{key}/" if key else ""
     try:
-        found = dict(_sizes(url, bucket, prefix, recursive=True))
+        return {
+            name: size
+            for key, size in _sizes(url, bucket, prefix, recursive=True, ask=ask)
+            for name in [key.removeprefix(prefix)]
+            if names is None or name in names
+        }
     except FileNotFoundError as error:  # only a bucket can be missing
         raise InputError(f"{printable(url)}: {no_bucket().strerror}") from error
     except OSError as error:
         raise InputError(f"{printable(url)}: {error.strerror}") from error
-    return {name.removeprefix(prefix): size for name, size in found.items()}
 
 
-def size_of(url: str) -> int | None:
+def size_of(url: str, *, ask: Ask = answer) -> int | None:
     """Return the size of a file of a bucket [bytes], by a list of names; None if it is not there.
 
     Raises
@@ -100,12 +115,12 @@ def size_of(url: str) -> int | None:
     """
     bucket, key = split_object(url)
     store: Any = store_of(url)
-    # The first of the names that begin with a name is that name.
-    asked = request(url, lambda: store.page(bucket, key, "", recursive=True))
     try:
-        sizes: dict[str, int] = asked.result().sizes
+        # The first of the names that begin with a name is that name.
+        page = ask(url, lambda: store.page(bucket, key, "", recursive=True))
     except FileNotFoundError as error:
         raise no_bucket() from error
+    sizes: dict[str, int] = page.sizes
     return sizes.get(key)
 
 
@@ -139,14 +154,16 @@ def _meant(key: str, *, with_all: bool) -> list[str]:
     return [key, *(folders if with_all else folders[:1])]
 
 
-def _sizes(url: str, bucket: str, prefix: str, *, recursive: bool) -> Iterator[tuple[str, int]]:
+def _sizes(
+    url: str, bucket: str, prefix: str, *, recursive: bool, ask: Ask = answer
+) -> Iterator[tuple[str, int]]:
     store: Any = store_of(url)
     token, n_keys, n_empty = "", 0, 0
     while True:
-        page = request(
+        page = ask(
             url,
             lambda: store.page(bucket, prefix, token, recursive=recursive),  # noqa: B023
-        ).result()
+        )
         n_keys += max(_PAGE_KEYS_LEAST, len(page.sizes))
         n_empty = 0 if page.sizes else n_empty + 1
         if n_keys > KEYS_MAX:
@@ -169,7 +186,7 @@ def _of_pages(url: str, *, recursive: bool) -> Iterator[str]:
     waiting, seen, n_folders = [url], {url}, 0
     while waiting:
         folder = waiting.pop()
-        for link in request(folder, lambda: store.links(folder)).result():  # noqa: B023
+        for link in answer(folder, lambda: store.links(folder)):  # noqa: B023
             name = link.removeprefix(folder)
             is_below = link.startswith(folder) and re.fullmatch(r"[^.?#*/][^?#*/]*/?", name)
             if not is_below or link in seen or len(link) > URL_CHARS_MAX:

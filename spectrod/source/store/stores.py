@@ -73,11 +73,25 @@ class WritableStore(Store, Protocol):
         """Remove the parts of an upload that is not completed."""
         ...
 
+    async def digest(self, url: str) -> str:
+        """Return the checksum of a file, hexadecimal, as ``uploads.is_same`` compares it."""
+        ...
+
     async def unfinished(self, url: str) -> list[tuple[str, str]]:
         """Return some uploads in parts that are not completed: their files' addresses and names.
 
         ``url`` is what these addresses begin with.
         """
+        ...
+
+
+class Ask(Protocol):
+    """Makes a request, as ``request`` does, and waits for its answer."""
+
+    def __call__(
+        self, url: str, call: Callable[[], Coroutine[Any, Any, Any]], limit_s: float | None = None
+    ) -> Any:
+        """Return the answer; raises what ``request`` says, or what ends the wait."""
         ...
 
 
@@ -139,6 +153,13 @@ def request(
     from fsspec.asyn import get_loop  # noqa: PLC0415
 
     return asyncio.run_coroutine_threadsafe(_repeated(url, call, limit_s or REQUEST_S), get_loop())
+
+
+def answer(
+    url: str, call: Callable[[], Coroutine[Any, Any, Any]], limit_s: float | None = None
+) -> Any:
+    """Make a request, wait for its answer and return it; see ``request``."""
+    return request(url, call, limit_s).result()
 
 
 async def _repeated(url: str, call: Callable[[], Coroutine[Any, Any, Any]], limit_s: float) -> Any:

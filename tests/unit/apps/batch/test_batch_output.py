@@ -11,9 +11,10 @@ pytest.importorskip("aiohttp")
 
 from spectrod.apps.batch import bucket_output
 from spectrod.apps.batch.bucket_output import BucketOutput
-from spectrod.apps.batch.output import FOLDER_CHARS_MAX, bucket_address, write
+from spectrod.apps.batch.output import write
 from spectrod.lib.errors import ConfigError, StorageError
 from spectrod.source.store import remote_file, store_listing, stores, uploads
+from spectrod.source.store.bucket_address import FOLDER_CHARS_MAX, bucket_address
 from spectrod.source.store.file_part import FilePart, UnreachableError, denied, missing, refused
 from spectrod.source.store.objects import KeyPage
 
@@ -180,10 +181,13 @@ def test_parts_of_large_files_are_at_most_10000(tmp_path, monkeypatch):
     monkeypatch.setattr(uploads, "PARTS_MAX", 3)
     path = tmp_path / "a"
     path.write_bytes(bytes(25))
+    found = path.stat()
     with path.open("rb") as file:
-        assert [len(part.content) for part in uploads._parts(file, 25)] == [12, 12, 1]
-    with path.open("rb") as file, pytest.raises(OSError, match="has changed while it was sent"):
-        list(uploads._parts(file, 26))
+        assert [len(part.content) for part in uploads._parts(file, found)] == [12, 12, 1]
+    for size in (24, 26):
+        os.truncate(path, size)
+        with path.open("rb") as file, pytest.raises(OSError, match="has changed while it was sent"):
+            list(uploads._parts(file, found))
 
 
 def test_what_killed_uploads_left_is_removed(store):
