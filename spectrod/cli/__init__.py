@@ -39,6 +39,7 @@ _COMMANDS = {
     "transfer": "measure the transfer function, coherence and delay between two channels",
     "calibrate": "measure the tone of a calibrator, and write a calibration file",
     "mqtt": "publish the levels, states and events of a daemon to an MQTT broker",
+    "upload": "send the files of a folder of recordings to a bucket, once or as a service",
     "devices": "list audio inputs and OpenCL devices, and mark those in use by default",
     "config": "print, merge or check configuration",
     "doctor": "find what is wrong with this machine, and the command that mends it",
@@ -64,7 +65,7 @@ _GARBAGE_THRESHOLD = 200_000
 an hour's picture make; Python's default is 700."""
 _LONG_GARBAGE_THRESHOLD = 20_000
 """The same of the commands that run for months, which free what they do not use any more."""
-_LONG_COMMANDS = {"run", "view", "web", "mqtt"}
+_LONG_COMMANDS = {"run", "view", "web", "mqtt", "upload"}
 
 _IN_OUT = "spectrod IN OUT"
 _NEGATIVE_VALUE = re.compile(r"-\.?\d")

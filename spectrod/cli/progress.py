@@ -136,6 +136,22 @@ class UnitProgress(_LoggedLine):
         self._show(line)
 
 
+class UploadProgress(_LoggedLine):
+    """Shows how many files and bytes are sent, and how fast."""
+
+    def update(self, n_sent: int, n_waiting: int, sent_bytes: int) -> None:
+        """Show the progress; at most ten times per second."""
+
+        def line(elapsed_s: float, columns: int) -> str:
+            n_files = n_sent + n_waiting
+            share = n_sent / n_files if n_files else 1.0
+            speed = sent_bytes / 1e6 / elapsed_s if elapsed_s > 0.0 else 0.0
+            text = f"{n_sent} of {n_files} files, {sent_bytes / 1e6:.0f} MB, {speed:.1f} MB/s"
+            return f"{share:4.0%} {_bar(share, columns - len(text) - 9)}{text}"
+
+        self._show(line)
+
+
 def render(n_done: int, n_samples: int | None, fs: float, elapsed_s: float, columns: int) -> str:
     """Format the line: percentage, bar, time done, multiple of real time, time left.
 

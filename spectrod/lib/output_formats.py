@@ -197,6 +197,26 @@ VALUE_FORMATS: tuple[OutputFormat, ...] = (
 """Formats of measurements; spectra may have one of the same suffix."""
 
 
+FOLDER_SUFFIXES: Final = (".zarr",)
+"""Suffixes of recordings that are folders of files."""
+
+_BESIDE: Final = (".npy.json",)
+"""Suffixes of files that belong to those of a format."""
+_FILE_SUFFIXES: Final = (
+    *(name for one in (*FORMATS, *VALUE_FORMATS) for name in (one.suffix, *one.aliases)
+      if name not in FOLDER_SUFFIXES),
+    *_BESIDE,
+)  # fmt: skip
+
+
+def is_recording_name(name: str) -> bool:
+    """Return whether a name is that of a finished file of a format, or of one that belongs to it.
+
+    Files have other names until they are finished: with ``PART_SUFFIX``, and most begin with a dot.
+    """
+    return not name.startswith(".") and name.lower().endswith(_FILE_SUFFIXES)
+
+
 def load(entry_point: str) -> Any:
     """Import the module of an entry point, and return the named object in it."""
     module, _, name = entry_point.partition(":")

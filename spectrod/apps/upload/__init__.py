@@ -1,0 +1,1 @@
+"""Sends the files of a folder of recordings to a bucket, once or as they are finished."""
