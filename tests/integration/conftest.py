@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,10 @@ import zmq
 
 from spectrod.daemon.publisher.publisher import Publisher
 from spectrod.lib.wakeup import Wakeup
+from spectrod.source.store import stores
 from spectrod.wire import endpoint_discovery
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "archives"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "audio"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "wire"))
 from audio_servers import JackServer, SoundServer
@@ -200,3 +203,30 @@ def machine(tmp_path, monkeypatch):
     monkeypatch.setattr(endpoint_discovery.tempfile, "gettempdir", lambda: str(tmp_path))
     monkeypatch.chdir(tmp_path)  # its path may be too long for a socket's address
     return tmp_path
+
+
+@pytest.fixture(scope="module")
+def s3_server():
+    """Run a server of S3's protocol in this process."""
+    pytest.importorskip("moto.server")
+    from s3_server import S3Server  # noqa: PLC0415 - of an extra
+
+    server = S3Server()
+    yield server
+    server.stop()
+
+
+_BUCKETS = count()
+
+
+@pytest.fixture
+def bucket(s3_server, monkeypatch, tmp_path):
+    """Return the client of S3 and a new bucket; the libraries find both by their variables."""
+    monkeypatch.setattr(stores, "BACKOFF_FIRST_S", 0.01)
+    for variable, value in s3_server.variables(tmp_path).items():
+        monkeypatch.setenv(variable, value)
+    client, name = s3_server.client(), f"bucket-{next(_BUCKETS)}"
+    client.create_bucket(Bucket=name)
+    yield client, name
+    client.close()
+    stores._store.cache_clear()

@@ -10,7 +10,6 @@ import sys
 import tempfile
 import threading
 from contextlib import suppress
-from itertools import count
 from pathlib import Path
 
 import msgspec
@@ -34,25 +33,13 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "archives"))
 
 import killed_units
 from range_server import serving
+from s3_server import SECRET, stored
 from small_archives import FS, job_of, sound, write
 
-boto3 = pytest.importorskip("boto3")
-moto_server = pytest.importorskip("moto.server")
+pytest.importorskip("moto.server")
 google_emulator = pytest.importorskip("gcp_storage_emulator.server")
 
 pytestmark = [pytest.mark.extended, pytest.mark.filterwarnings("default")]
-
-SECRET = "that-no-file-may-hold"  # noqa: S105 - of a store of this test
-NAMES = count()
-
-
-@pytest.fixture(scope="module")
-def s3_url():
-    server = moto_server.ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
 
 
 @pytest.fixture(autouse=True)
@@ -60,23 +47,6 @@ def _new_stores():
     """Let each test's variables count."""
     yield
     stores._store.cache_clear()
-
-
-@pytest.fixture
-def bucket(s3_url, monkeypatch, tmp_path):
-    """Return the client of S3 and a new bucket; the libraries find both by their variables."""
-    monkeypatch.setattr(stores, "BACKOFF_FIRST_S", 0.01)
-    for name, value in {
-        "AWS_ENDPOINT_URL": s3_url,
-        "AWS_ACCESS_KEY_ID": "somebody", "AWS_SECRET_ACCESS_KEY": SECRET,
-        "AWS_DEFAULT_REGION": "us-east-1", "AWS_CONFIG_FILE": str(tmp_path / "none"),
-        "AWS_SHARED_CREDENTIALS_FILE": str(tmp_path / "none"), "AWS_EC2_METADATA_DISABLED": "true",
-    }.items():  # fmt: skip
-        monkeypatch.setenv(name, value)
-    client, name = boto3.client("s3", endpoint_url=s3_url), f"bucket-{next(NAMES)}"
-    client.create_bucket(Bucket=name)
-    yield client, name
-    client.close()
 
 
 def upload(client, name, folder, prefix):
@@ -146,7 +116,7 @@ def test_buckets_are_listed_by_folders_and_patterns(bucket, monkeypatch):
         list_urls("s3://no-such-bucket/")
 
 
-def test_objects_that_cannot_be_read(bucket, s3_url, monkeypatch):
+def test_objects_that_cannot_be_read(bucket, monkeypatch):
     """Missing and empty objects, and an endpoint that is gone, have their reasons."""
     client, name = bucket
     client.put_object(Bucket=name, Key="empty.wav", Body=b"")
@@ -234,16 +204,6 @@ def same_files_in_google(tmp_path, card, fs):
 
 
 # ---- results
-
-
-def stored(client, name, prefix=""):
-    """Return the content of all objects of a bucket below a prefix."""
-    keys = [one["Key"] for one in client.list_objects_v2(Bucket=name).get("Contents", ())]
-    return {
-        key.removeprefix(prefix): client.get_object(Bucket=name, Key=key)["Body"].read()
-        for key in keys
-        if key.startswith(prefix)
-    }
 
 
 def files(job):

@@ -159,7 +159,7 @@ def _rule_of_folder(name: str, depth: int) -> str:
     if depth >= DEPTH_MAX:
         return f"lies more than {DEPTH_MAX} folders deep"
     if name.lower().endswith(FOLDER_SUFFIXES):
-        return "is a recording of many files, which cannot appear whole: spectrod convert makes one"
+        return "is a recording of many files, which cannot appear whole"
     return ""
 
 

@@ -106,6 +106,7 @@ class Uploader:
         self._proved: dict[str, LocalFile] = {}
         self._failed: set[str] = set()
         self._complaints: dict[str, str] = {}
+        self._stuck: dict[str, int | None] = {}
         self._waiting: set[str] = set()
         self._current: BinaryIO | None = None
         self._is_refusing = False
@@ -140,7 +141,8 @@ class Uploader:
         found = list_finished(self._folder)
         complaints = dict(found.left_out)
         files = {}
-        for name, file in found.files.items():
+        in_order = sorted(found.files.items(), key=lambda one: (one[1].mtime_ns, one[0]))
+        for name, file in in_order:
             if rule := self._rule_of_name(name):
                 complaints[name] = rule
             else:
@@ -153,7 +155,7 @@ class Uploader:
         with answers():
             self._learn(files)
             due = [name for name, file in files.items() if self._there.get(name) != file.size]
-            due.sort(key=lambda name: (name in self._failed, files[name].mtime_ns, name))
+            due.sort(key=self._failed.__contains__)
             self.n_there, self._waiting = len(files) - len(due), set(due)
             self._abort_unfinished(files, due)
             self._send_all(due)
@@ -279,12 +281,15 @@ class Uploader:
 
     def _remove_all(self, files: Mapping[str, LocalFile], age_s: float) -> None:
         until_ns = time.time_ns() - round(max(age_s, REMOVED_AGE_S) * NS_PER_S)
+        stuck: set[str] = set()
         for name, file in files.items():
-            if self._there.get(name) == file.size and file.mtime_ns < until_ns:
-                with bucket_errors(self._url(name)):
-                    is_safe = self._is_safe(name, file)
-                if is_safe and not self._remove(name, file):
-                    return  # the others of a disk that is read-only wait, too
+            place = name.rpartition("/")[0]
+            if self._there.get(name) != file.size or file.mtime_ns >= until_ns or place in stuck:
+                continue
+            with bucket_errors(self._url(name)):
+                is_safe = self._is_safe(name, file)
+            if is_safe and not self._remove(name, file):
+                stuck.add(place)
 
     def _is_safe(self, name: str, file: LocalFile) -> bool:
         """Return whether the bucket has all of a file, as it says now."""
@@ -296,11 +301,15 @@ class Uploader:
         return False
 
     def _remove(self, name: str, file: LocalFile) -> bool:
-        """Remove a file if it is still this version; return False if that is not possible."""
+        """Remove a file if it is still this version; return False if its folder forbids it."""
         try:
             is_removed = remove_finished(self._folder, name, file)
         except OSError as error:
-            self._complain(name, f"cannot be removed: {error.strerror}")
+            place = printable((self._folder / name).parent)
+            if self._stuck.get(place) != error.errno:
+                self._stuck[place] = error.errno
+                text = f"files in it cannot be removed: {error.strerror}"
+                self._report.complain(f"{place}: {text}")
             return False
         if is_removed:
             self.n_removed += 1
