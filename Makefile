@@ -249,7 +249,7 @@ install: $(if $(DESTDIR),,install-program) install-files
 SYSTEMD_RUNS = [ -d /run/systemd/system ]
 # A restart ends recordings and streams: the operator chooses its time.
 NAME_RUNNING = units=$$(systemctl list-units --plain --no-legend --full --state=active \
-    'spectrod.service' 'spectrod@*.service' spectrod-mqtt.service spectrod-web.service | cut -d' ' -f1 | xargs); \
+    'spectrod.service' 'spectrod@*.service' spectrod-mqtt.service spectrod-upload.service spectrod-web.service | cut -d' ' -f1 | xargs); \
     [ -z "$$units" ] || echo "what ran before goes on until: systemctl restart $$units"
 # A running service of an earlier version has a dynamic user of this name, which must not count.
 MAKE_USER = SYSTEMD_NSS_DYNAMIC_BYPASS=1 systemd-sysusers spectrod.conf
@@ -282,13 +282,13 @@ install-program:
 
 install-files:
 	install -d $(addprefix $(DESTDIR),$(UNITDIR) $(USERUNITDIR) $(SYSUSERSDIR) $(CONFDIR) $(PREFIX)/share/spectrod)
-	for unit in spectrod.service spectrod-mqtt.service spectrod-web.service; do \
+	for unit in spectrod.service spectrod-mqtt.service spectrod-upload.service spectrod-web.service; do \
 	    $(PLACES) systemd/$$unit >$(DESTDIR)$(UNITDIR)/$$unit; done
 	sed -f systemd/instance.sed systemd/spectrod.service | $(PLACES) >$(DESTDIR)$(UNITDIR)/spectrod@.service
 	$(PLACES) systemd/user/spectrod.service >$(DESTDIR)$(USERUNITDIR)/spectrod.service
 	install -m 644 systemd/sysusers.conf $(DESTDIR)$(SYSUSERSDIR)/spectrod.conf
 	install -m 644 systemd/spectrod.service.d/*.conf systemd/spectrod.toml \
-	    $(addprefix docs/,operations.md control.md monitoring.md recorder.md security.md service.md mqtt.md web.md) \
+	    $(addprefix docs/,operations.md control.md monitoring.md recorder.md security.md service.md mqtt.md upload.md web.md) \
 	    examples/prometheus/spectrod.rules.yml examples/grafana/spectrod.json $(DESTDIR)$(PREFIX)/share/spectrod
 	@[ -e $(DESTDIR)$(CONFDIR)/spectrod.toml ] \
 	    || install -m 644 systemd/spectrod.toml $(DESTDIR)$(CONFDIR)
@@ -302,10 +302,10 @@ install-files:
 uninstall:
 	@[ -x $(PREFIX)/bin/spectrod ] && [ -e $(PREFIX)/pyvenv.cfg ] \
 	    || { echo "PREFIX=$(PREFIX): holds no spectrod that make installed" >&2; exit 1; }
-	@$(SYSTEMD_RUNS) || exit 0; systemctl disable --now spectrod.service spectrod-mqtt.service spectrod-web.service; \
+	@$(SYSTEMD_RUNS) || exit 0; systemctl disable --now spectrod.service spectrod-mqtt.service spectrod-upload.service spectrod-web.service; \
 	    systemctl stop 'spectrod@*.service'; systemctl disable --quiet spectrod@.service
 	@! $(IS_LINKED) || rm -f $(LINK)
-	rm -rf $(addprefix $(UNITDIR)/,spectrod.service spectrod@.service spectrod-mqtt.service spectrod-web.service) $(RESTART_STEPS) \
+	rm -rf $(addprefix $(UNITDIR)/,spectrod.service spectrod@.service spectrod-mqtt.service spectrod-upload.service spectrod-web.service) $(RESTART_STEPS) \
 	    $(USERUNITDIR)/spectrod.service \
 	    $(SYSUSERSDIR)/spectrod.conf $(PREFIX) \
 	    $(COMPLETIONDIR)/spectrod

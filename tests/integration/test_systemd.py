@@ -1120,3 +1120,72 @@ def test_the_page_runs_confined(machine, service, free_port):
         result = machine.run("systemctl", "show", "--property=Result", unit).stdout
         assert result == "Result=success\n"
     assert tokens[0] == tokens[1]
+
+
+@pytest.fixture
+def cloud(machine, wheels):
+    """Install the extra that talks to buckets, as docs/upload.md has it, without a network."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extra = project["optional-dependencies"]["cloud"]
+    download = [sys.executable, "-m", "pip", "download", "--quiet", "--only-binary=:all:"]
+    subprocess.run([*download, f"--dest={wheels}", *extra], check=True)
+    offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": "/wheels"}
+    machine.run("/opt/spectrod/bin/python", "-m", "pip", "install", *extra, environ=offline)
+
+
+def test_uploads_run_confined(machine, service, bucket, s3_server, tmp_path, cloud):
+    """The unit is sound, sends what the daemon records, and removes it where it may."""
+    unit, folder = "spectrod-upload.service", "/var/lib/spectrod/recordings"
+    path = f"/etc/systemd/system/{unit}"
+    assert machine.run("systemd-analyze", "verify", path).stderr == ""
+    machine.run("systemd-analyze", "security", "--offline=true", "--threshold=15", path)
+    machine.run("sh", "-c", f"systemctl start {unit} || true")
+
+    def journal():
+        return machine.run("journalctl", "-u", unit, "--no-pager").stdout
+
+    assert "in the file /etc/spectrod/upload.env, a line SPECTROD_UPLOAD=FOLDER" in journal()
+    machine.path("/etc/spectrod/conf.d").mkdir(exist_ok=True)
+    machine.path("/etc/spectrod/conf.d/all.toml").write_text("[recordings.all]\nrotate_s = 1\n")
+    service("restart")
+    client, name = bucket
+    variables = "".join(f"{key}={one}\n" for key, one in s3_server.variables(tmp_path).items())
+    line = f"SPECTROD_UPLOAD={folder} s3://{name}/box --interval 1"
+    environment = machine.path("/etc/spectrod/upload.env")
+    environment.write_text(f"{line}\n{variables}")
+
+    def await_true(is_true):
+        deadline_s = time.monotonic() + 60.0
+        while not is_true():
+            assert time.monotonic() < deadline_s, journal()
+
+    def keys():
+        found = client.list_objects_v2(Bucket=name).get("Contents", ())
+        return [one["Key"] for one in found]
+
+    def status():
+        return machine.run("systemctl", "show", "--property=StatusText", unit).stdout
+
+    machine.run("systemctl", "start", unit)
+    await_true(lambda: len(keys()) >= 2)
+    assert all(re.fullmatch(r"box/all/signal/\d{8}T\d{6}Z\.spd", key) for key in keys())
+    await_true(lambda: re.fullmatch(r"StatusText=sending; sent \d+ files, 0 wait\n", status()))
+    machine.run("systemctl", "stop", unit)
+
+    environment.write_text(f"{line} --remove\n{variables}")
+    drop_in = machine.path(f"{path}.d")
+    drop_in.mkdir()
+    (drop_in / "remove.conf").write_text(
+        f"[Service]\nDynamicUser=no\nUser=spectrod\nReadWritePaths={folder}\n"
+    )
+    first = machine.path(f"/var/lib/spectrod/recordings/{min(keys()).removeprefix('box/')}")
+    assert first.exists()
+    os.utime(first, (time.time() - 600.0,) * 2)
+    machine.run("systemctl", "daemon-reload")
+    machine.run("systemctl", "start", unit)
+    await_true(lambda: not first.exists())
+    machine.run("systemctl", "stop", unit)
+    result = machine.run("systemctl", "show", "--property=Result", unit).stdout
+    assert result == "Result=success\n"
+    assert s3_server.variables(tmp_path)["AWS_SECRET_ACCESS_KEY"] not in journal()
+    machine.path("/etc/spectrod/conf.d/all.toml").unlink()

@@ -21,9 +21,13 @@ pytest.importorskip("s3fs")
 pytest.importorskip("gcsfs")
 pytest.importorskip("moto.server")
 
-from spectrod.apps.upload import finished_files
+from spectrod.apps.upload import finished_files, uploader
+from spectrod.apps.upload.following import LogReport
+from spectrod.apps.upload.uploader import Uploader
 from spectrod.cli import main
+from spectrod.lib.errors import StorageError
 from spectrod.source.store import objects, stores, uploads
+from spectrod.source.store.file_part import refused
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "archives"))
 
@@ -601,3 +605,39 @@ def test_files_that_a_recorder_deletes_are_reported(folder, follow, monkeypatch,
             (folder / f"{k}.wav").unlink()
         service.await_lines("1.wav and 2 more: deleted before it was sent, as by a rule of its")
         assert service.stop() == 0
+
+
+def test_an_answer_that_is_lost(folder, bucket, capfd, monkeypatch):
+    """A file whose last answer was lost is whole, and the next run finds that it is there."""
+    client, name = bucket
+    make(folder, "x.wav", PARTS)
+    complete = objects.S3Store.complete
+
+    async def lost(self, url, upload, tags):
+        await complete(self, url, upload, tags)
+        raise refused("its store refuses it (NoSuchUpload)")  # to the second attempt
+
+    monkeypatch.setattr(objects.S3Store, "complete", lost)
+    one = Uploader(folder, f"s3://{name}/a/b", LogReport())
+    with pytest.raises(StorageError, match=rf"^s3://{name}/a/b: .*NoSuchUpload"):
+        one.look()
+    assert stored(client, name, "a/b/") == local(folder)
+    one.look()
+    assert (one.n_sent, one.n_waiting) == (1, 0)
+    assert upload(folder, name, capfd)[1]["there"] == 1
+
+
+def test_a_slow_line_has_time(folder, bucket):
+    """Requests that send bytes may take longer than those of ``spectrod batch``."""
+    _, name = bucket
+    limits = []
+
+    def ask(url, call, limit_s=None):
+        limits.append(limit_s)
+        return stores.answer(url, call, limit_s)
+
+    make(folder, "x.wav", PARTS)
+    make(folder, "y.wav")
+    Uploader(folder, f"s3://{name}/a", LogReport(), ask=ask).look()
+    assert [one for one in limits if one] == [uploader.PART_S] * 4
+    assert uploader.PART_S > 2 * uploads.PART_S

@@ -21,6 +21,7 @@ from spectrod.source.store.stores import answer
 
 _INCOMPLETE, _REFUSED = 65, 74
 _DAY_S = 86400.0
+_INTERVAL_MIN_S = 0.01
 _DAYS_MAX = 36_500.0
 
 
@@ -75,8 +76,13 @@ def _places(args: argparse.Namespace) -> tuple[Path, str]:
 
 
 def _check(args: argparse.Namespace) -> None:
-    if args.interval is not None and not args.follow:
-        raise ConfigError("--interval: needs --follow")
+    if args.interval is not None:
+        if not args.follow:
+            raise ConfigError("--interval: needs --follow")
+        if not _INTERVAL_MIN_S <= args.interval <= _DAY_S:
+            raise ConfigError(
+                f"--interval {args.interval:g}: must be {_INTERVAL_MIN_S:g} s to a day"
+            )
     if args.json and args.follow:
         raise ConfigError("--json: is for the summary, which --follow has not")
     if args.keep_days is not None:
@@ -93,7 +99,12 @@ def _follow(folder: Path, address: str, removed_after_s: float | None, interval_
         closing(Following(folder, address, signals, Notifier())) as following,
     ):
         uploader = Uploader(
-            folder, address, LogReport(), ask=following.ask, removed_after_s=removed_after_s
+            folder,
+            address,
+            LogReport(),
+            ask=following.ask,
+            tick=following.tick,
+            removed_after_s=removed_after_s,
         )
         return following.run(uploader, interval_s)
 

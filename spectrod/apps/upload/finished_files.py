@@ -13,6 +13,9 @@ from spectrod.source.source_listing import DEPTH_MAX, FILES_MAX, FOLDERS_MAX
 LEFT_OUT_MAX = 1000
 """Most names of what is left out; more of them are counted."""
 
+_OF_DISK = "lost+found"
+"""Folder that only root may read, in a folder where a disk is mounted."""
+
 
 class LocalFile(NamedTuple):
     """A version of a file: another one differs in any of these.
@@ -138,7 +141,7 @@ def _search(folder: Path, path: tuple[str, ...], found: FinishedFiles) -> list[s
     inner: list[str] = []
     with _opened(folder, path) as directory, directory.scan() as entries:
         for entry in entries:
-            if entry.name.startswith("."):
+            if entry.name.startswith(".") or entry.name == _OF_DISK:
                 continue
             name = "/".join((*path, entry.name))
             if entry.is_dir(follow_symlinks=False):

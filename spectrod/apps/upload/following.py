@@ -120,6 +120,10 @@ class Following:
             self._note_answer()
             return found
 
+    def tick(self) -> None:
+        """Report to the service manager; raises if a signal has come."""
+        self._wait_once(0.0)
+
     def run(self, uploader: Uploader, interval_s: float) -> int:
         """Look for new files until a signal; return the exit code.
 

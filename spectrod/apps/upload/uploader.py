@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Protocol
@@ -33,12 +33,14 @@ NEW_MAX = 100
 """Most new files of a look that the bucket is not listed again for."""
 REMOVED_AGE_S = 60.0
 """Least time since a file was changed for its removal [s]: other programs may still write it."""
+PART_S = 600.0
+"""Longest time of a request that sends bytes [s]: parts arrive at 14 kB/s and more."""
 KEY_BYTES_MAX = 1024
 """Longest name of an object in UTF-8, as S3 and Google have it [bytes]."""
 
 
 class UploadReport(Protocol):
-    """What is told of an upload while it goes on."""
+    """What an upload reports while it goes on."""
 
     def sent(self, name: str, size: int) -> None:
         """Report that a file is in the bucket."""
@@ -68,6 +70,8 @@ class Uploader:
     report : UploadReport
     ask : callable
         Makes the requests.
+    tick : callable
+        Called while local files are read for long.
     removed_after_s : float, optional
         Remove files that are there and were changed longer ago than this [s].
 
@@ -96,10 +100,12 @@ class Uploader:
         report: UploadReport,
         *,
         ask: Ask = answer,
+        tick: Callable[[], object] = lambda: None,
         removed_after_s: float | None = None,
     ) -> None:
         store_of(address)
-        self._folder, self._address, self._report, self._ask = folder, address, report, ask
+        self._folder, self._address, self._report = folder, address, report
+        self._ask, self._tick = ask, tick
         self._removed_after_s = removed_after_s
         self._known: set[str] | None = None
         self._there: dict[str, int] = {}
@@ -247,7 +253,7 @@ class Uploader:
             if not is_there:
                 self._current = file
                 try:
-                    send(url, file, ask=self._ask)
+                    send(url, file, ask=self._ask, part_s=PART_S)
                 except LocalFileError as error:
                     self._failed.add(name)
                     return self._leave(name, error)
@@ -322,16 +328,21 @@ class Uploader:
             return False
         url = self._url(name)
         try:
-            with open_finished(self._folder, name) as local:
-                is_proved = LocalFile.of(_status(local)) == file and is_same(
-                    url, local, ask=self._ask
-                )
-        except LocalFileError as error:
+            local = open_finished(self._folder, name)
+        except OSError as error:
             self._complain(name, error.strerror or str(error))
             return False
-        except FileNotFoundError:
-            self._forget(name)
-            return False
+        with local:
+            if LocalFile.of(_status(local)) != file:
+                return False
+            try:
+                is_proved = is_same(url, local, ask=self._ask, on_part=self._tick)
+            except LocalFileError as error:
+                self._complain(name, error.strerror or str(error))
+                return False
+            except FileNotFoundError:
+                self._forget(name)
+                return False
         if is_proved:
             self._proved[name] = file
         else:

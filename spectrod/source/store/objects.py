@@ -30,8 +30,9 @@ from spectrod.source.store.urls import split_object
 
 CONNECT_S = 10.0
 """Longest time to connect [s]."""
-READ_S = 30.0
-"""Longest time between bytes [s]."""
+READ_S = 1200.0
+"""Longest time between bytes [s]. Requests have limits of their own: on a slow line, the last bytes
+of a part wait in buffers of the system for minutes after they were sent."""
 PAGE_KEYS = 1000
 """Most keys of a page of a list."""
 

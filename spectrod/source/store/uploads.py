@@ -4,7 +4,7 @@ import concurrent.futures
 import errno
 import hashlib
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -42,7 +42,7 @@ def upload(url: str, path: Path) -> None:
         send(url, file)
 
 
-def send(url: str, file: BinaryIO, *, ask: Ask = answer) -> None:
+def send(url: str, file: BinaryIO, *, ask: Ask = answer, part_s: float = PART_S) -> None:
     """Write an open local file to a bucket, in place of a file of its name.
 
     One larger than ``PART_BYTES`` is sent in parts, one in memory at a time; what is sent of it is
@@ -56,6 +56,8 @@ def send(url: str, file: BinaryIO, *, ask: Ask = answer) -> None:
         The local file, at its begin.
     ask : callable
         Makes the requests; what it raises ends the upload.
+    part_s : float
+        Longest time of a request that sends bytes [s].
 
     Raises
     ------
@@ -69,20 +71,25 @@ def send(url: str, file: BinaryIO, *, ask: Ask = answer) -> None:
     store: WritableStore = store_of(url)
     before = os.fstat(file.fileno())
     if before.st_size > PART_BYTES:
-        _send_parts(store, url, file, before, ask)
+        _send_parts(store, url, file, before, ask, part_s)
         return
     content = _read(file, before.st_size)
     _check_unchanged(file, before)
-    ask(url, lambda: store.put(url, content), PART_S)
+    ask(url, lambda: store.put(url, content), part_s)
 
 
 def _send_parts(
-    store: WritableStore, url: str, file: BinaryIO, before: os.stat_result, ask: Ask
+    store: WritableStore,
+    url: str,
+    file: BinaryIO,
+    before: os.stat_result,
+    ask: Ask,
+    part_s: float,
 ) -> None:
     name: str = ask(url, lambda: store.begin(url))
     try:
         tags = [
-            ask(url, lambda: store.put_part(url, name, part), PART_S)  # noqa: B023
+            ask(url, lambda: store.put_part(url, name, part), part_s)  # noqa: B023
             for part in _parts(file, before)
         ]
         ask(url, lambda: store.complete(url, name, tags))
@@ -128,7 +135,9 @@ def _changed() -> OSError:
     return LocalFileError(errno.EIO, "has changed while it was sent")
 
 
-def is_same(url: str, file: BinaryIO, *, ask: Ask = answer) -> bool:
+def is_same(
+    url: str, file: BinaryIO, *, ask: Ask = answer, on_part: Callable[[], object] = lambda: None
+) -> bool:
     """Return whether a file of a bucket is known to have the content of a local one.
 
     It is if the store's checksum is the MD5 of the content, or of parts as ``send`` makes them, as
@@ -142,6 +151,8 @@ def is_same(url: str, file: BinaryIO, *, ask: Ask = answer) -> bool:
         The local file, at its begin.
     ask : callable
         Makes the request.
+    on_part : callable
+        Called after each part of the local file is read; what it raises ends that.
 
     Raises
     ------
@@ -159,6 +170,7 @@ def is_same(url: str, file: BinaryIO, *, ask: Ask = answer) -> bool:
         whole.update(part.content)
         of_parts.update(hashlib.md5(part.content, usedforsecurity=False).digest())
         n_parts = part.number
+        on_part()
     return found in (whole.hexdigest(), f"{of_parts.hexdigest()}-{n_parts}")
 
 

@@ -95,11 +95,15 @@ def test_staged_files_name_the_prefix(tmp_path):
     page = (tmp_path / "etc/systemd/system/spectrod-web.service").read_text()
     assert "ExecStart=/usr/local/lib/spectrod/bin/spectrod web " in page
     assert "/opt" not in page
+    upload = (tmp_path / "etc/systemd/system/spectrod-upload.service").read_text()
+    assert "ExecStart=/usr/local/lib/spectrod/bin/spectrod upload --follow " in upload
+    assert "/opt" not in upload
     for path in ("system/spectrod@.service", "user/spectrod.service"):
         other = (tmp_path / "etc/systemd" / path).read_text()
         assert "ExecStart=/usr/local/lib/spectrod/bin/spectrod run" in other
         assert "/opt" not in other
     assert (tmp_path / "usr/local/lib/spectrod/share/spectrod/mqtt.md").exists()
+    assert (tmp_path / "usr/local/lib/spectrod/share/spectrod/upload.md").exists()
     assert (tmp_path / "usr/local/lib/spectrod/share/spectrod/web.md").exists()
     assert (tmp_path / "etc/spectrod/spectrod.toml").exists()
     assert not (tmp_path / "usr/local/lib/spectrod/bin").exists()
