@@ -189,6 +189,24 @@ def test_a_file_that_vanishes_is_reported(folder, bucket, capfd, monkeypatch):
     assert stored(client, name, "a/b/") == {"y.wav": sent}
 
 
+def test_a_disk_that_is_mounted_later(folder, bucket, tmp_path, capfd):
+    """Old files that come after the first look are looked up in the bucket before they are sent."""
+    client, name = bucket
+    make(folder, "there.wav")
+    assert upload(folder, name, capfd)[0] == 0
+    (tmp_path / "empty").mkdir()
+    folder.rename(tmp_path / "disk")
+    (tmp_path / "empty").rename(folder)
+    one = Uploader(folder, f"s3://{name}/a/b", LogReport())
+    one.look()
+    (tmp_path / "disk/there.wav").rename(folder / "there.wav")
+    make(folder, "old.wav")
+    make(folder, "new.wav", age_s=0.0)
+    one.look()
+    assert (one.n_sent, one.n_there) == (2, 1)
+    assert stored(client, name, "a/b/") == local(folder)
+
+
 # ---- removing
 
 

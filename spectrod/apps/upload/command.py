@@ -80,9 +80,8 @@ def _check(args: argparse.Namespace) -> None:
         if not args.follow:
             raise ConfigError("--interval: needs --follow")
         if not _INTERVAL_MIN_S <= args.interval <= _DAY_S:
-            raise ConfigError(
-                f"--interval {args.interval:g}: must be {_INTERVAL_MIN_S:g} s to a day"
-            )
+            rule = f"must be {_INTERVAL_MIN_S:g} s to 1 d"
+            raise ConfigError(f"--interval {args.interval:g}: {rule}")
     if args.json and args.follow:
         raise ConfigError("--json: is for the summary, which --follow has not")
     if args.keep_days is not None:

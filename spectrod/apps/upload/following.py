@@ -96,6 +96,7 @@ class Following:
         self._unread = _Outage("can be read again")
         self._pause = Backoff(PAUSE_FIRST_S, PAUSE_LAST_S)
         self._uploader: Uploader | None = None
+        self._shown = ""
 
     def close(self) -> None:
         """Close what it waits with."""
@@ -200,15 +201,17 @@ class Following:
     def _note_answer(self) -> None:
         self._pause.reset()
         self._away.end(self._address)
+        self._show()
 
     def _show(self) -> None:
         uploader = self._uploader
         if uploader is not None:
             is_well = not (self._away.is_on or self._refusing.is_on or self._unread.is_on)
-            self._notifier.status(
-                f"{'sending' if is_well else 'waiting'}; sent {uploader.n_sent} files, "
-                f"{uploader.n_waiting} wait"
-            )
+            state = "sending" if is_well else "waiting"
+            text = f"{state}; sent {uploader.n_sent} files, {uploader.n_waiting} wait"
+            if text != self._shown:
+                self._shown = text
+                self._notifier.status(text)
 
 
 class LogReport:

@@ -29,8 +29,9 @@ from spectrod.source.store.uploads import (
 
 REFUSALS_MAX = 3
 """Files that a bucket refuses one after the other before it counts as refusing all."""
-NEW_MAX = 100
-"""Most new files of a look that the bucket is not listed again for."""
+NEW_S = 60.0
+"""How much older than the look before a file may be that counts as new [s]: it gets its name some
+time after its last change."""
 REMOVED_AGE_S = 60.0
 """Least time since a file was changed for its removal [s]: other programs may still write it."""
 PART_S = 600.0
@@ -58,8 +59,8 @@ class UploadReport(Protocol):
 class Uploader:
     """Sends the files of a folder that a bucket lacks, or has with another size.
 
-    Each ``look`` lists the folder. The bucket is listed at the first one, and when many new files
-    have come at once; between, files are there that were sent. One thread.
+    Each ``look`` lists the folder. The bucket is listed at the first one, and when older files have
+    come, as with a disk; else, new files are not there, and those that were sent are. One thread.
 
     Parameters
     ----------
@@ -108,6 +109,7 @@ class Uploader:
         self._ask, self._tick = ask, tick
         self._removed_after_s = removed_after_s
         self._known: set[str] | None = None
+        self._looked_ns = 0
         self._there: dict[str, int] = {}
         self._proved: dict[str, LocalFile] = {}
         self._failed: set[str] = set()
@@ -144,6 +146,7 @@ class Uploader:
         StorageError
             If the bucket does not answer, or has refused three files one after the other.
         """
+        looked_ns = time.time_ns()
         found = list_finished(self._folder)
         complaints = dict(found.left_out)
         files = {}
@@ -160,6 +163,7 @@ class Uploader:
         self.n_unfinished, self.n_failed = found.n_unfinished, 0
         with answers():
             self._learn(files)
+            self._looked_ns = looked_ns
             due = [name for name, file in files.items() if self._there.get(name) != file.size]
             due.sort(key=self._failed.__contains__)
             self.n_there, self._waiting = len(files) - len(due), set(due)
@@ -201,7 +205,8 @@ class Uploader:
     def _learn(self, files: Mapping[str, LocalFile]) -> None:
         """List the bucket, if it is not known which of the files it has."""
         new = files.keys() - (self._known or ())
-        if self._known is None or len(new) > NEW_MAX:
+        new_ns = self._looked_ns - round(NEW_S * NS_PER_S)
+        if self._known is None or any(files[name].mtime_ns < new_ns for name in new):
             self._there |= list_sizes(self._address, new, ask=self._ask)
         self._known = set(files)
 
