@@ -3,7 +3,6 @@
 import argparse
 import json
 from collections.abc import Callable, Coroutine
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -93,10 +92,8 @@ def _check(args: argparse.Namespace) -> None:
 
 def _follow(folder: Path, address: str, removed_after_s: float | None, interval_s: float) -> int:
     share_arenas()
-    with (
-        caught_signals() as signals,
-        closing(Following(folder, address, signals, Notifier())) as following,
-    ):
+    with caught_signals() as signals:
+        following = Following(folder, address, signals, Notifier())
         uploader = Uploader(
             folder,
             address,

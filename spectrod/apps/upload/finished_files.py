@@ -17,7 +17,7 @@ _OF_DISK = "lost+found"
 """Folder that only root may read, in a folder where a disk is mounted."""
 
 
-class LocalFile(NamedTuple):
+class FileVersion(NamedTuple):
     """A version of a file: another one differs in any of these.
 
     Attributes
@@ -46,7 +46,7 @@ class FinishedFiles:
 
     Attributes
     ----------
-    files : dict of LocalFile
+    files : dict of FileVersion
         Those that are finished, by their names from the folder on, with ``/``.
     n_unfinished : int
         Number of those with ``PART_SUFFIX``.
@@ -57,7 +57,7 @@ class FinishedFiles:
     """
 
     def __init__(self) -> None:
-        self.files: dict[str, LocalFile] = {}
+        self.files: dict[str, FileVersion] = {}
         self.n_unfinished = self.n_left_out = 0
         self.left_out: dict[str, str] = {}
 
@@ -107,7 +107,7 @@ def open_finished(folder: Path, name: str) -> BinaryIO:
         return os.fdopen(directory.open_file(last), "rb")
 
 
-def remove_finished(folder: Path, name: str, file: LocalFile) -> bool:
+def remove_finished(folder: Path, name: str, file: FileVersion) -> bool:
     """Delete a listed file if it is still this version of it; raises OSError.
 
     Returns
@@ -118,7 +118,7 @@ def remove_finished(folder: Path, name: str, file: LocalFile) -> bool:
     *path, last = name.split("/")
     with _opened(folder, tuple(path)) as directory:
         found = directory.find(last)
-        if found is None or LocalFile.of(found) != file:
+        if found is None or FileVersion.of(found) != file:
             return False
         directory.remove(last)
     return True
@@ -173,6 +173,6 @@ def _add_file(name: str, entry: os.DirEntry[str], found: FinishedFiles) -> None:
         found.leave_out(name, "must be a regular file")
     else:
         try:
-            found.files[name] = LocalFile.of(entry.stat(follow_symlinks=False))
+            found.files[name] = FileVersion.of(entry.stat(follow_symlinks=False))
         except FileNotFoundError:
             return  # deleted meanwhile

@@ -71,7 +71,7 @@ class _Outage:
 
 
 class Following:
-    """The main thread of the service: waits for answers, files and signals.
+    """The main thread of the service: waits for answers, files and signals; one in a process.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class Following:
     def __init__(self, folder: Path, address: str, signals: Signals, notifier: Notifier) -> None:
         self._folder, self._address = printable(folder), address
         self._signals, self._notifier = signals, notifier
-        self._wakeup = Wakeup()
+        self._wakeup = Wakeup()  # is not closed: a late answer may set it until the process ends
         self._poll = select.poll()
         self._poll.register(signals.fileno(), select.POLLIN)
         self._poll.register(self._wakeup.fileno(), select.POLLIN)
@@ -97,10 +97,6 @@ class Following:
         self._pause = Backoff(PAUSE_FIRST_S, PAUSE_LAST_S)
         self._uploader: Uploader | None = None
         self._shown = ""
-
-    def close(self) -> None:
-        """Close what it waits with."""
-        self._wakeup.close()
 
     def ask(
         self, url: str, call: Callable[[], Coroutine[Any, Any, Any]], limit_s: float | None = None
@@ -179,7 +175,7 @@ class Following:
             while not asked.done():
                 self._wait_once(None)
         finally:
-            asked.cancel()  # so that nothing sets the flag when it is closed
+            asked.cancel()
         return asked.result()
 
     def _wait(self, seconds: float) -> None:

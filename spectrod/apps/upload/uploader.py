@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from spectrod.apps.upload.finished_files import (
-    LocalFile,
+    FileVersion,
     list_finished,
     open_finished,
     remove_finished,
@@ -111,7 +111,7 @@ class Uploader:
         self._known: set[str] | None = None
         self._looked_ns = 0
         self._there: dict[str, int] = {}
-        self._proved: dict[str, LocalFile] = {}
+        self._proved: dict[str, FileVersion] = {}
         self._failed: set[str] = set()
         self._complaints: dict[str, str] = {}
         self._stuck: dict[str, int | None] = {}
@@ -182,7 +182,7 @@ class Uploader:
             return f"must have at most {KEY_BYTES_MAX} bytes in its name with that of the folder"
         return ""
 
-    def _keep_only(self, files: Mapping[str, LocalFile], complaints: Collection[str]) -> None:
+    def _keep_only(self, files: Mapping[str, FileVersion], complaints: Collection[str]) -> None:
         """Forget files that are no longer there; report those that were never sent."""
         if vanished := self._waiting - files.keys() - set(complaints):
             self._report_vanished(vanished)
@@ -202,7 +202,7 @@ class Uploader:
             "recording"
         )
 
-    def _learn(self, files: Mapping[str, LocalFile]) -> None:
+    def _learn(self, files: Mapping[str, FileVersion]) -> None:
         """List the bucket, if it is not known which of the files it has."""
         new = files.keys() - (self._known or ())
         new_ns = self._looked_ns - round(NEW_S * NS_PER_S)
@@ -210,7 +210,7 @@ class Uploader:
             self._there |= list_sizes(self._address, new, ask=self._ask)
         self._known = set(files)
 
-    def _abort_unfinished(self, files: Mapping[str, LocalFile], due: Collection[str]) -> None:
+    def _abort_unfinished(self, files: Mapping[str, FileVersion], due: Collection[str]) -> None:
         """Remove what killed uploads have left, where the bucket lets them be listed."""
         large = {self._url(name) for name in due if files[name].size > PART_BYTES}
         if large and (not self.n_sent or self._failed):
@@ -252,7 +252,7 @@ class Uploader:
         except OSError as error:
             return self._leave(name, error)
         with file:
-            version = LocalFile.of(_status(file))
+            version = FileVersion.of(_status(file))
             # The answer to an upload that seemed to fail may have been lost.
             is_there = name in self._failed and size_of(url, ask=self._ask) == version.size
             if not is_there:
@@ -290,7 +290,7 @@ class Uploader:
 
     # ---- removing
 
-    def _remove_all(self, files: Mapping[str, LocalFile], age_s: float) -> None:
+    def _remove_all(self, files: Mapping[str, FileVersion], age_s: float) -> None:
         until_ns = time.time_ns() - round(max(age_s, REMOVED_AGE_S) * NS_PER_S)
         stuck: set[str] = set()
         for name, file in files.items():
@@ -302,7 +302,7 @@ class Uploader:
             if is_safe and not self._remove(name, file):
                 stuck.add(place)
 
-    def _is_safe(self, name: str, file: LocalFile) -> bool:
+    def _is_safe(self, name: str, file: FileVersion) -> bool:
         """Return whether the bucket has all of a file, as it says now."""
         if self._proved.get(name) != file and not self._prove(name, file):
             return False
@@ -311,7 +311,7 @@ class Uploader:
         self._forget(name)
         return False
 
-    def _remove(self, name: str, file: LocalFile) -> bool:
+    def _remove(self, name: str, file: FileVersion) -> bool:
         """Remove a file if it is still this version; return False if its folder forbids it."""
         try:
             is_removed = remove_finished(self._folder, name, file)
@@ -327,7 +327,7 @@ class Uploader:
             self._report.removed(name)
         return True
 
-    def _prove(self, name: str, file: LocalFile) -> bool:
+    def _prove(self, name: str, file: FileVersion) -> bool:
         """Return whether a file that an earlier run found or sent is the bucket's."""
         if name in self._complaints:
             return False
@@ -338,7 +338,7 @@ class Uploader:
             self._complain(name, error.strerror or str(error))
             return False
         with local:
-            if LocalFile.of(_status(local)) != file:
+            if FileVersion.of(_status(local)) != file:
                 return False
             try:
                 is_proved = is_same(url, local, ask=self._ask, on_part=self._tick)

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from spectrod.apps.upload import finished_files
-from spectrod.apps.upload.finished_files import LocalFile, list_finished, open_finished
+from spectrod.apps.upload.finished_files import FileVersion, list_finished, open_finished
 from spectrod.cli import main
 from spectrod.lib.output_formats import is_recording_name
 from spectrod.source.store import stores
@@ -101,11 +101,11 @@ def test_a_version_is_removed_and_no_other(tmp_path):
     path = tmp_path / "x.wav"
     path.write_bytes(b"sound")
     listed = list_finished(tmp_path).files["x.wav"]
-    assert listed == LocalFile.of(path.stat())
+    assert listed == FileVersion.of(path.stat())
     path.write_bytes(b"other")
     assert not finished_files.remove_finished(tmp_path, "x.wav", listed._replace(mtime_ns=1))
     assert path.exists()
-    assert finished_files.remove_finished(tmp_path, "x.wav", LocalFile.of(path.stat()))
+    assert finished_files.remove_finished(tmp_path, "x.wav", FileVersion.of(path.stat()))
     assert not path.exists()
     assert not finished_files.remove_finished(tmp_path, "x.wav", listed)
 
