@@ -228,6 +228,22 @@ def test_removed_files_are_in_the_bucket(folder, bucket, capfd):
     assert stored(client, name, "a/b/") == expected
 
 
+def test_room_is_made_while_others_wait(folder, bucket, capfd, monkeypatch):
+    """A file is removed before the next one is sent."""
+    _, name = bucket
+    for k in range(3):
+        make(folder, f"{k}.wav", age_s=OLD_S - k)
+    sent, seen = uploads.send, []
+
+    def send(url, file, **options):
+        seen.append(sorted(local(folder)))
+        sent(url, file, **options)
+
+    monkeypatch.setattr("spectrod.apps.upload.uploader.send", send)
+    assert upload(folder, name, capfd, "--remove")[0] == 0
+    assert seen == [["0.wav", "1.wav", "2.wav"], ["1.wav", "2.wav"], ["2.wav"]]
+
+
 def test_a_file_with_other_content_is_not_removed(folder, bucket, capfd):
     """Another one of this name and size in the bucket keeps the local one."""
     client, name = bucket

@@ -115,6 +115,7 @@ class Uploader:
         self._failed: set[str] = set()
         self._complaints: dict[str, str] = {}
         self._stuck: dict[str, int | None] = {}
+        self._stuck_now: set[str] = set()
         self._waiting: set[str] = set()
         self._current: BinaryIO | None = None
         self._is_refusing = False
@@ -137,7 +138,7 @@ class Uploader:
         return self._whole_bytes + (self._current.tell() if self._current else 0)
 
     def look(self) -> None:
-        """Send what is finished and not there; then remove what may be removed.
+        """Remove what is there and may be removed, then send the rest, each likewise.
 
         Raises
         ------
@@ -168,9 +169,11 @@ class Uploader:
             due.sort(key=self._failed.__contains__)
             self.n_there, self._waiting = len(files) - len(due), set(due)
             self._abort_unfinished(files, due)
+            self._stuck_now.clear()
+            for name, file in files.items():
+                if name not in self._waiting:
+                    self._remove_old(name, file)
             self._send_all(due)
-            if self._removed_after_s is not None:
-                self._remove_all(files, self._removed_after_s)
 
     # ---- what there is
 
@@ -235,6 +238,8 @@ class Uploader:
             if is_done:
                 n_taken += 1
                 self._note_taken(name)
+                if (version := self._proved.get(name)) is not None:
+                    self._remove_old(name, version)
         if refusal is not None and (n_in_row == REFUSALS_MAX or not n_taken):
             self._is_refusing = True
             raise storage_error(self._address, refusal) from refusal
@@ -290,17 +295,18 @@ class Uploader:
 
     # ---- removing
 
-    def _remove_all(self, files: Mapping[str, FileVersion], age_s: float) -> None:
-        until_ns = time.time_ns() - round(max(age_s, REMOVED_AGE_S) * NS_PER_S)
-        stuck: set[str] = set()
-        for name, file in files.items():
-            place = name.rpartition("/")[0]
-            if self._there.get(name) != file.size or file.mtime_ns >= until_ns or place in stuck:
-                continue
-            with bucket_errors(self._url(name)):
-                is_safe = self._is_safe(name, file)
-            if is_safe and not self._remove(name, file):
-                stuck.add(place)
+    def _remove_old(self, name: str, file: FileVersion) -> None:
+        """Remove a file that is there, if it is old enough and its folder lets it be removed."""
+        place = name.rpartition("/")[0]
+        if self._removed_after_s is None or place in self._stuck_now:
+            return
+        age_ns = round(max(self._removed_after_s, REMOVED_AGE_S) * NS_PER_S)
+        if file.mtime_ns >= time.time_ns() - age_ns:
+            return
+        with bucket_errors(self._url(name)):
+            is_safe = self._is_safe(name, file)
+        if is_safe and not self._remove(name, file):
+            self._stuck_now.add(place)
 
     def _is_safe(self, name: str, file: FileVersion) -> bool:
         """Return whether the bucket has all of a file, as it says now."""
