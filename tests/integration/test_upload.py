@@ -302,7 +302,7 @@ def test_all_is_whole_after_any_kill(folder, bucket, capfd, monkeypatch, tmp_pat
     client, name = bucket
     multiprocessing.util.get_temp_dir()  # of forkserver, which stays after this test
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    for k in range(8):
+    for k in range(60):  # more than ten times twelve requests
         make(folder, f"mic/{k}.spd", 1000 + k, k, age_s=OLD_S - k)
     for k in range(2):
         make(folder, f"mic/{k}.wav", PARTS + k, k, age_s=OLD_S - 3 * k)
@@ -314,18 +314,15 @@ def test_all_is_whole_after_any_kill(folder, bucket, capfd, monkeypatch, tmp_pat
     )
     rng = random.Random(34)  # noqa: S311
     arguments = [str(folder), f"s3://{name}/a/b", "--remove"]
-    n_killed = 0
     for _ in range(10):
         killed = environment, arguments, rng.randint(2, 12), rng.random() < 0.5
         process = context.Process(target=killed_uploads.upload, args=killed)
         process.start()
         process.join()
-        assert process.exitcode in {-signal.SIGKILL, 0}
-        n_killed += process.exitcode != 0
+        assert process.exitcode == -signal.SIGKILL
         found = stored(client, name, "a/b/")
         assert found.items() <= expected.items()
         assert local(folder) | found == expected
-    assert n_killed >= 5
     assert upload(folder, name, capfd, "--remove")[0] == 0
     assert stored(client, name, "a/b/") == expected
     assert local(folder) == {}

@@ -19,7 +19,7 @@ PART_BYTES = 1 << 23
 PARTS_MAX = 10_000
 """Most parts of a file that S3 takes."""
 PART_S = 120.0
-"""Longest time of a request that sends bytes [s]: parts arrive at 70 kB/s and more."""
+"""Longest time of a request of ``upload`` with bytes [s]: parts arrive at 70 kB/s and more."""
 ABORT_S = 2.0
 """Longest wait for the removal of parts of an upload that failed [s]: its store may be away."""
 
@@ -39,10 +39,10 @@ def upload(url: str, path: Path) -> None:
         The local file.
     """
     with open_regular(path) as file:
-        send(url, file)
+        send(url, file, part_s=PART_S)
 
 
-def send(url: str, file: BinaryIO, *, ask: Ask = answer, part_s: float = PART_S) -> None:
+def send(url: str, file: BinaryIO, *, part_s: float, ask: Ask = answer) -> None:
     """Write an open local file to a bucket, in place of a file of its name.
 
     One larger than ``PART_BYTES`` is sent in parts, one in memory at a time; what is sent of it is
@@ -54,10 +54,10 @@ def send(url: str, file: BinaryIO, *, ask: Ask = answer, part_s: float = PART_S)
         Its address.
     file : BinaryIO
         The local file, at its begin.
-    ask : callable
-        Makes the requests; what it raises ends the upload.
     part_s : float
         Longest time of a request that sends bytes [s].
+    ask : callable
+        Makes the requests; what it raises ends the upload.
 
     Raises
     ------
