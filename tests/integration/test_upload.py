@@ -237,7 +237,7 @@ def test_room_is_made_while_others_wait(folder, bucket, capfd, monkeypatch):
 
     def send(url, file, **options):
         seen.append(sorted(local(folder)))
-        sent(url, file, **options)
+        return sent(url, file, **options)
 
     monkeypatch.setattr("spectrod.apps.upload.uploader.send", send)
     assert upload(folder, name, capfd, "--remove")[0] == 0
@@ -264,15 +264,85 @@ def test_a_file_is_removed_as_it_was_sent(folder, bucket, capfd, monkeypatch, is
     sent = uploads.send
 
     def send(url, file, **options):
-        sent(url, file, **options)
+        digest = sent(url, file, **options)
         if is_gone:
             client.delete_object(Bucket=name, Key="a/b/x.wav")
         else:
             make(folder, "x.wav", seed=2, age_s=2 * OLD_S)
+        return digest
 
     monkeypatch.setattr("spectrod.apps.upload.uploader.send", send)
-    code, counts, _ = upload(folder, name, capfd, "--remove")
-    assert (code, counts["sent"], counts["removed"]) == (0, 1, 0)
+    code, counts, lines = upload(folder, name, capfd, "--remove")
+    assert (code, counts["sent"], counts["removed"]) == (74 if is_gone else 0, 1, 0)
+    lost = f"spectrod: s3://{name}/a/b/x.wav: the bucket no longer has it"
+    assert lines == ([lost] if is_gone else [])
+    assert local(folder).keys() == {"x.wav"}
+
+
+@pytest.mark.parametrize("n_bytes", [1000, PARTS])
+def test_a_file_that_another_station_replaced_stays(folder, bucket, caplog, monkeypatch, n_bytes):
+    """An object of the same name and size that came after the upload is not the file."""
+    client, name = bucket
+    content = make(folder, "x.wav", n_bytes, age_s=0.0)
+    one = Uploader(folder, f"s3://{name}/a/b", LogReport(), removed_after_s=0.0)
+    one.look()
+    client.put_object(Bucket=name, Key="a/b/x.wav", Body=bytes(n_bytes))
+    monkeypatch.setattr(uploader, "REMOVED_AGE_S", 0.0)
+    one.look()
+    assert (one.n_sent, one.n_removed) == (1, 0)
+    assert "stays: the bucket has a file of its name and size, not known" in caplog.text
+    assert local(folder) == {"x.wav": content}
+
+
+def refusing_store(monkeypatch, method):
+    """Let the store refuse one kind of request."""
+
+    async def refuse(*_, **__):
+        raise refused("its store refuses it (NotImplemented)")
+
+    monkeypatch.setattr(objects.S3Store, method, refuse)
+
+
+def test_files_are_sent_where_none_can_be_compared(folder, bucket, capfd, monkeypatch):
+    """A bucket that says no checksum keeps no file from being sent, nor local ones."""
+    client, name = bucket
+    for k in range(5):
+        make(folder, f"{k}.wav")
+    assert upload(folder, name, capfd)[0] == 0
+    make(folder, "new.wav")
+    refusing_store(monkeypatch, "digest")
+    _, counts, lines = upload(folder, name, capfd, "--remove")
+    assert (counts["sent"], counts["removed"]) == (1, 0)
+    rule = "cannot be compared, so it stays here: its store refuses it (NotImplemented)"
+    assert lines == [f"spectrod: s3://{name}/a/b/{k}.wav: {rule}" for k in range(3)]
+    assert stored(client, name, "a/b/") == local(folder)
+
+
+def test_a_store_that_lists_no_unfinished_uploads(folder, bucket, capfd, monkeypatch):
+    """Large files are sent all the same."""
+    client, name = bucket
+    make(folder, "x.wav", PARTS)
+    refusing_store(monkeypatch, "unfinished")
+    assert upload(folder, name, capfd)[0] == 0
+    assert stored(client, name, "a/b/") == local(folder)
+
+
+def test_a_completion_without_a_checksum_is_none(folder, bucket, capfd, monkeypatch):
+    """A store that answers with nothing after the status has not said that the file is whole."""
+    _, name = bucket
+    make(folder, "x.wav", PARTS)
+    call = objects.S3Store._call
+
+    async def nothing(self, method, **arguments):
+        is_last = method == "complete_multipart_upload"
+        return {} if is_last else await call(self, method, **arguments)
+
+    monkeypatch.setattr(objects.S3Store, "_call", nothing)
+    monkeypatch.setattr(stores, "ATTEMPTS_MAX", 1)
+    code, counts, lines = upload(folder, name, capfd, "--remove")
+    assert (code, counts["sent"], counts["removed"]) == (74, 0, 0)
+    rule = "its store does not say that the file is whole; tried 1 times"
+    assert lines == [f"spectrod: s3://{name}/a/b/x.wav: {rule}"]
     assert local(folder).keys() == {"x.wav"}
 
 

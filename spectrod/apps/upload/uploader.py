@@ -16,13 +16,14 @@ from spectrod.apps.upload.finished_files import (
 from spectrod.dsp.units import NS_PER_S
 from spectrod.lib.errors import storage_error
 from spectrod.lib.text import printable
-from spectrod.source.store.bucket_errors import answers, bucket_errors
+from spectrod.source.store.bucket_errors import answers
 from spectrod.source.store.store_listing import list_sizes, size_of
 from spectrod.source.store.stores import Ask, answer, store_of
 from spectrod.source.store.uploads import (
     PART_BYTES,
     LocalFileError,
     abort_unfinished,
+    digest_of,
     is_same,
     send,
 )
@@ -111,7 +112,8 @@ class Uploader:
         self._known: set[str] | None = None
         self._looked_ns = 0
         self._there: dict[str, int] = {}
-        self._proved: dict[str, FileVersion] = {}
+        self._proved: dict[str, tuple[FileVersion, str]] = {}
+        self._n_unproved = 0
         self._failed: set[str] = set()
         self._complaints: dict[str, str] = {}
         self._stuck: dict[str, int | None] = {}
@@ -170,6 +172,7 @@ class Uploader:
             self.n_there, self._waiting = len(files) - len(due), set(due)
             self._abort_unfinished(files, due)
             self._stuck_now.clear()
+            self._n_unproved = 0
             for name, file in files.items():
                 if name not in self._waiting:
                     self._remove_old(name, file)
@@ -195,7 +198,7 @@ class Uploader:
             if name in files or name in complaints
         }
         self._there = {name: size for name, size in self._there.items() if name in files}
-        self._proved = {name: file for name, file in self._proved.items() if name in files}
+        self._proved = {name: one for name, one in self._proved.items() if name in files}
         self._failed &= files.keys()
 
     def _report_vanished(self, names: set[str]) -> None:
@@ -217,7 +220,7 @@ class Uploader:
         """Remove what killed uploads have left, where the bucket lets them be listed."""
         large = {self._url(name) for name in due if files[name].size > PART_BYTES}
         if large and (not self.n_sent or self._failed):
-            with bucket_errors(self._address), suppress(PermissionError):
+            with answers(), suppress(OSError):
                 abort_unfinished(large, ask=self._ask)
 
     # ---- sending
@@ -238,8 +241,8 @@ class Uploader:
             if is_done:
                 n_taken += 1
                 self._note_taken(name)
-                if (version := self._proved.get(name)) is not None:
-                    self._remove_old(name, version)
+                if (proved := self._proved.get(name)) is not None:
+                    self._remove_old(name, proved[0])
         if refusal is not None and (n_in_row == REFUSALS_MAX or not n_taken):
             self._is_refusing = True
             raise storage_error(self._address, refusal) from refusal
@@ -263,13 +266,13 @@ class Uploader:
             if not is_there:
                 self._current = file
                 try:
-                    send(url, file, ask=self._ask, part_s=PART_S)
+                    digest = send(url, file, ask=self._ask, part_s=PART_S)
                 except LocalFileError as error:
                     self._failed.add(name)
                     return self._leave(name, error)
                 finally:
                     self._current = None
-                self._proved[name] = version
+                self._proved[name] = version, digest
         self._there[name] = version.size
         self.n_sent += 1
         self._whole_bytes += version.size
@@ -300,44 +303,56 @@ class Uploader:
         place = name.rpartition("/")[0]
         if self._removed_after_s is None or place in self._stuck_now:
             return
+        if self._n_unproved == REFUSALS_MAX:
+            return
         age_ns = round(max(self._removed_after_s, REMOVED_AGE_S) * NS_PER_S)
         if file.mtime_ns >= time.time_ns() - age_ns:
             return
-        with bucket_errors(self._url(name)):
-            is_safe = self._is_safe(name, file)
+        try:
+            with answers():
+                is_safe = self._is_safe(name, file)
+        except OSError as error:  # what is not sent yet must not wait for this
+            self._n_unproved += 1
+            self._note_stuck(self._url(name), error, "cannot be compared, so it stays here")
+            return
         if is_safe and not self._remove(name, file):
             self._stuck_now.add(place)
 
     def _is_safe(self, name: str, file: FileVersion) -> bool:
         """Return whether the bucket has all of a file, as it says now."""
-        if self._proved.get(name) != file and not self._prove(name, file):
+        url = self._url(name)
+        try:
+            digest = digest_of(url, ask=self._ask)
+        except FileNotFoundError:
+            return self._forget(name)
+        is_proved = bool(digest) and self._proved.get(name) == (file, digest)
+        if not is_proved and not self._prove(name, file, digest):
             return False
-        if size_of(self._url(name), ask=self._ask) == file.size:
-            return True
-        self._forget(name)
-        return False
+        return size_of(url, ask=self._ask) == file.size or self._forget(name)
 
     def _remove(self, name: str, file: FileVersion) -> bool:
         """Remove a file if it is still this version; return False if its folder forbids it."""
         try:
             is_removed = remove_finished(self._folder, name, file)
         except OSError as error:
-            place = printable((self._folder / name).parent)
-            if self._stuck.get(place) != error.errno:
-                self._stuck[place] = error.errno
-                text = f"files in it cannot be removed: {error.strerror}"
-                self._report.complain(f"{place}: {text}")
+            self._note_stuck(
+                str((self._folder / name).parent), error, "files in it cannot be removed"
+            )
             return False
         if is_removed:
             self.n_removed += 1
             self._report.removed(name)
         return True
 
-    def _prove(self, name: str, file: FileVersion) -> bool:
+    def _note_stuck(self, place: str, error: OSError, text: str) -> None:
+        if self._stuck.get(place) != error.errno:
+            self._stuck[place] = error.errno
+            self._report.complain(f"{printable(place)}: {text}: {error.strerror}")
+
+    def _prove(self, name: str, file: FileVersion, digest: str) -> bool:
         """Return whether a file that an earlier run found or sent is the bucket's."""
         if name in self._complaints:
             return False
-        url = self._url(name)
         try:
             local = open_finished(self._folder, name)
         except OSError as error:
@@ -347,24 +362,24 @@ class Uploader:
             if FileVersion.of(_status(local)) != file:
                 return False
             try:
-                is_proved = is_same(url, local, ask=self._ask, on_part=self._tick)
+                is_proved = is_same(digest, local, on_part=self._tick)
             except LocalFileError as error:
                 self._complain(name, error.strerror or str(error))
                 return False
-            except FileNotFoundError:
-                self._forget(name)
-                return False
         if is_proved:
-            self._proved[name] = file
+            self._proved[name] = file, digest
         else:
             rule = "stays: the bucket has a file of its name and size, not known to be the same"
             self._complain(name, rule)
         return is_proved
 
-    def _forget(self, name: str) -> None:
-        """Send a file at the next look that the bucket has lost."""
+    def _forget(self, name: str) -> bool:
+        """Send a file at the next look that the bucket has lost; return False."""
         self._there.pop(name, None)
         self._proved.pop(name, None)
+        self.n_failed += 1
+        self._report.complain(f"{printable(self._url(name))}: the bucket no longer has it")
+        return False
 
     def _complain(self, name: str, reason: str) -> None:
         if self._complaints.get(name) != reason:

@@ -149,12 +149,13 @@ class S3Store:
         sizes = {one.key: one.size for one in found.contents}
         return KeyPage(sizes, found.next_continuation_token)
 
-    async def put(self, url: str, content: bytes) -> None:
+    async def put(self, url: str, content: bytes) -> str:
         """Write a file, in place of one of its name; see ``WritableStore``."""
         bucket, key = split_object(url)
-        await self._call(
+        answer = await self._call(
             "put_object", Bucket=bucket, Key=key, Body=content, ContentType=_type_of(key)
         )
+        return etag_of(answer.get("ETag"))
 
     async def delete(self, url: str) -> None:
         """Remove a file, if there is one; see ``WritableStore``."""
@@ -178,14 +179,18 @@ class S3Store:
         )  # fmt: skip
         return str(answer.get("ETag", ""))
 
-    async def complete(self, url: str, upload: str, tags: Sequence[str]) -> None:
+    async def complete(self, url: str, upload: str, tags: Sequence[str]) -> str:
         """Make a file of the parts of an upload; see ``WritableStore``."""
         bucket, key = split_object(url)
         parts = [{"PartNumber": k, "ETag": tag} for k, tag in enumerate(tags, 1)]
-        await self._call(
+        answer = await self._call(
             "complete_multipart_upload", Bucket=bucket, Key=key, UploadId=upload,
             MultipartUpload={"Parts": parts},
         )  # fmt: skip
+        tag = etag_of(answer.get("ETag"))
+        if not tag:  # the status comes before the parts are joined
+            raise UnreachableError("its store does not say that the file is whole")
+        return tag
 
     async def abort(self, url: str, upload: str) -> None:
         """Remove the parts of an upload; see ``WritableStore``."""
@@ -266,12 +271,13 @@ class GcsStore:
         found = _understood(answer, _GcsPage)
         return KeyPage({one.name: one.size for one in found.items}, found.next_page_token)
 
-    async def put(self, url: str, content: bytes) -> None:
+    async def put(self, url: str, content: bytes) -> str:
         """Write a file, in place of one of its name; see ``WritableStore``."""
         bucket, key = split_object(url)
         await self._of_library(
             self._core.simple_upload(self._fs, bucket, key, content, content_type=_type_of(key))
         )
+        return ""
 
     async def delete(self, url: str) -> None:
         """Remove a file, if there is one; see ``WritableStore``."""
@@ -293,8 +299,9 @@ class GcsStore:
         await self._of_library(sent)
         return ""
 
-    async def complete(self, url: str, upload: str, tags: Sequence[str]) -> None:
+    async def complete(self, url: str, upload: str, tags: Sequence[str]) -> str:  # noqa: ARG002
         """Do nothing: the last part made the file."""
+        return ""
 
     async def abort(self, url: str, upload: str) -> None:  # noqa: ARG002
         """Remove the parts of an upload; see ``WritableStore``."""

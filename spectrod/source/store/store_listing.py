@@ -94,6 +94,7 @@ def list_sizes(
         return {
             name: size
             for key, size in _sizes(url, bucket, prefix, recursive=True, ask=ask)
+            if key.startswith(prefix)
             for name in [key.removeprefix(prefix)]
             if names is None or name in names
         }

@@ -49,8 +49,8 @@ class WritableStore(Store, Protocol):
     A file appears under its name when it is complete, in place of one that had it.
     """
 
-    async def put(self, url: str, content: bytes) -> None:
-        """Write a file in one request."""
+    async def put(self, url: str, content: bytes) -> str:
+        """Write a file in one request; return its ``digest``, or nothing if it is not said."""
         ...
 
     async def delete(self, url: str) -> None:
@@ -65,8 +65,8 @@ class WritableStore(Store, Protocol):
         """Send a part, and return what ``complete`` needs of it."""
         ...
 
-    async def complete(self, url: str, upload: str, tags: Sequence[str]) -> None:
-        """Make the file of all parts."""
+    async def complete(self, url: str, upload: str, tags: Sequence[str]) -> str:
+        """Make the file of all parts; return as ``put`` does."""
         ...
 
     async def abort(self, url: str, upload: str) -> None:

@@ -42,7 +42,7 @@ def upload(url: str, path: Path) -> None:
         send(url, file, part_s=PART_S)
 
 
-def send(url: str, file: BinaryIO, *, part_s: float, ask: Ask = answer) -> None:
+def send(url: str, file: BinaryIO, *, part_s: float, ask: Ask = answer) -> str:
     """Write an open local file to a bucket, in place of a file of its name.
 
     One larger than ``PART_BYTES`` is sent in parts, one in memory at a time; what is sent of it is
@@ -59,6 +59,11 @@ def send(url: str, file: BinaryIO, *, part_s: float, ask: Ask = answer) -> None:
     ask : callable
         Makes the requests; what it raises ends the upload.
 
+    Returns
+    -------
+    digest : str
+        The store's checksum of the file, see ``digest_of``; empty if it does not say.
+
     Raises
     ------
     LocalFileError
@@ -71,11 +76,11 @@ def send(url: str, file: BinaryIO, *, part_s: float, ask: Ask = answer) -> None:
     store: WritableStore = store_of(url)
     before = os.fstat(file.fileno())
     if before.st_size > PART_BYTES:
-        _send_parts(store, url, file, before, ask, part_s)
-        return
+        return _send_parts(store, url, file, before, ask, part_s)
     content = _read(file, before.st_size)
     _check_unchanged(file, before)
-    ask(url, lambda: store.put(url, content), part_s)
+    digest: str = ask(url, lambda: store.put(url, content), part_s)
+    return digest
 
 
 def _send_parts(
@@ -85,19 +90,20 @@ def _send_parts(
     before: os.stat_result,
     ask: Ask,
     part_s: float,
-) -> None:
+) -> str:
     name: str = ask(url, lambda: store.begin(url))
     try:
         tags = [
             ask(url, lambda: store.put_part(url, name, part), part_s)  # noqa: B023
             for part in _parts(file, before)
         ]
-        ask(url, lambda: store.complete(url, name, tags))
+        digest: str = ask(url, lambda: store.complete(url, name, tags))
     except BaseException:
         aborted = request(url, lambda: store.abort(url, name))
         with suppress(OSError, SpectrodError, concurrent.futures.TimeoutError):
             aborted.result(ABORT_S)
         raise
+    return digest
 
 
 def _part_bytes(size: int) -> int:
@@ -135,9 +141,22 @@ def _changed() -> OSError:
     return LocalFileError(errno.EIO, "has changed while it was sent")
 
 
-def is_same(
-    url: str, file: BinaryIO, *, ask: Ask = answer, on_part: Callable[[], object] = lambda: None
-) -> bool:
+def digest_of(url: str, *, ask: Ask = answer) -> str:
+    """Return the store's checksum of a file; the same one as long as its content is.
+
+    Raises
+    ------
+    FileNotFoundError
+        If it is not there.
+    OSError, UnavailableError
+        As ``send``.
+    """
+    store: WritableStore = store_of(url)
+    digest: str = ask(url, lambda: store.digest(url))
+    return digest
+
+
+def is_same(digest: str, file: BinaryIO, *, on_part: Callable[[], object] = lambda: None) -> bool:
     """Return whether a file of a bucket is known to have the content of a local one.
 
     It is if the store's checksum is the MD5 of the content, or of parts as ``send`` makes them, as
@@ -145,24 +164,18 @@ def is_same(
 
     Parameters
     ----------
-    url : str
-        Its address.
+    digest : str
+        The store's checksum, of ``digest_of``.
     file : BinaryIO
         The local file, at its begin.
-    ask : callable
-        Makes the request.
     on_part : callable
         Called after each part of the local file is read; what it raises ends that.
 
     Raises
     ------
-    FileNotFoundError
-        If it is not there.
-    LocalFileError, OSError, UnavailableError
+    LocalFileError
         As ``send``.
     """
-    store: WritableStore = store_of(url)
-    found: str = ask(url, lambda: store.digest(url))
     before = os.fstat(file.fileno())
     whole, of_parts = hashlib.md5(usedforsecurity=False), hashlib.md5(usedforsecurity=False)
     n_parts = 0
@@ -171,7 +184,7 @@ def is_same(
         of_parts.update(hashlib.md5(part.content, usedforsecurity=False).digest())
         n_parts = part.number
         on_part()
-    return found in (whole.hexdigest(), f"{of_parts.hexdigest()}-{n_parts}")
+    return digest in (whole.hexdigest(), f"{of_parts.hexdigest()}-{n_parts}")
 
 
 def remove(url: str) -> None:
