@@ -294,6 +294,22 @@ def test_a_file_that_another_station_replaced_stays(folder, bucket, caplog, monk
     assert local(folder) == {"x.wav": content}
 
 
+def test_a_file_that_was_edited_and_has_its_old_time_stays(folder, bucket, monkeypatch):
+    """Programs that edit tags in place set the time of modification back."""
+    _, name = bucket
+    make(folder, "x.wav", age_s=0.0)
+    one = Uploader(folder, f"s3://{name}/a/b", LogReport(), removed_after_s=0.0)
+    one.look()
+    path = folder / "x.wav"
+    before = path.stat()
+    path.write_bytes(bytes(before.st_size))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    monkeypatch.setattr(uploader, "REMOVED_AGE_S", 0.0)
+    one.look()
+    assert (one.n_sent, one.n_removed) == (1, 0)
+    assert local(folder) == {"x.wav": bytes(before.st_size)}
+
+
 def refusing_store(monkeypatch, method):
     """Let the store refuse one kind of request."""
 

@@ -26,19 +26,23 @@ class FileVersion(NamedTuple):
         [bytes].
     mtime_ns : int
         When it was modified [ns since 1970].
+    changed_ns : int
+        When it, its rights or its times were changed [ns since 1970]: programs that keep the time
+        of modification cannot set this one.
     device, inode : int
         Which file it is.
     """
 
     size: int
     mtime_ns: int
+    changed_ns: int
     device: int
     inode: int
 
     @classmethod
     def of(cls, found: os.stat_result) -> Self:
         """Return the version that has a status."""
-        return cls(found.st_size, found.st_mtime_ns, found.st_dev, found.st_ino)
+        return cls(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_dev, found.st_ino)
 
 
 class FinishedFiles:
