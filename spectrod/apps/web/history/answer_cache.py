@@ -225,7 +225,8 @@ class Answers:
             self._kept.put(running.request, task.result())
             running.result.set_result(task.result())
         else:
-            running.result.set_exception(error)
+            # Frames of the thread would keep its columns until a collection: they have ``running``.
+            running.result.set_exception(error.with_traceback(None))
             running.result.exception()  # of a cancelled computation it is nobody's
         self._use_threads()
 

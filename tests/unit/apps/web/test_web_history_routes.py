@@ -1,11 +1,13 @@
 """``api/history`` over ASGI: status, caching, one computation for all, cancellation."""
 
 import asyncio
+import gc
 import gzip
 import json
 import threading
 import time
 import tracemalloc
+import weakref
 from urllib.parse import urlencode
 
 import numpy as np
@@ -339,6 +341,27 @@ def test_errors_of_a_computation_reach_all_and_are_not_kept():
 
     asyncio.run(ask())
     assert len(calls) == 2
+
+
+def test_a_computation_that_fails_leaves_no_memory():
+    """What it had is freed at once, not when Python next collects."""
+    kept = []
+
+    def compute(_request, _budget):
+        columns = np.zeros(1000)
+        kept.append(weakref.ref(columns))
+        raise BusyError("no time")
+
+    async def ask():
+        with pytest.raises(BusyError, match="no time"):
+            await Answers(compute).get(asked())
+
+    gc.disable()
+    try:
+        asyncio.run(ask())
+        assert [one() for one in kept] == [None]
+    finally:
+        gc.enable()
 
 
 def test_requests_are_read_from_the_address():
