@@ -63,6 +63,7 @@ LEVELS = {
     ),
     "within 0.01 dB of the curve": f"{FILTERS}::test_table_3",
     "768 kHz within 0.002 dB": f"{FILTERS}::test_any_rate",
+    "white noise is within 0.01 dB": f"{METER}::test_weighted_white_noise_is_that_of_the_curve",
     "maximum and exposure within 0.2 dB": f"{FILTERS}::test_table_4",
     "within 0.1 dB of 10 lg": f"{FILTERS}::test_impulse_weighting",
     "within 0.15 dB of its table": f"{FILTERS}::test_impulse_weighting",
