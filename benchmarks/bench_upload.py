@@ -125,14 +125,15 @@ def _serve(link: Connection, delay_s: float) -> None:
         def do_POST(self) -> None:
             """Begin an upload in parts, or complete it."""
             self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            key = self.path.removeprefix("/bench/").partition("?")[0]
+            key, _, query = self.path.removeprefix("/bench/").partition("?")
+            what = "Complete" if "uploadId" in query else "Initiate"
             self._answer(
-                f"<InitiateMultipartUploadResult><Key>{key}</Key><UploadId>1</UploadId>"
-                "</InitiateMultipartUploadResult>"
+                f"<{what}MultipartUploadResult><Key>{key}</Key><UploadId>1</UploadId>"
+                f"<ETag>1</ETag></{what}MultipartUploadResult>"
             )
 
         def _answer(self, text: str) -> None:
-            time.sleep(delay_s)
+            time.sleep(delay_s)  # of the line that is measured: nothing waits for it else
             self.send_response(200)
             self.send_header("Content-Length", str(len(text)))
             self.send_header("ETag", '"1"')
