@@ -169,6 +169,8 @@ def test_cursors_read_the_rows_that_they_stand_on(tab, daemon, direction):
     hertz = float(shown(tab)["c"].split(",")[1])
     tab.page.keyboard.press("ArrowUp" if direction == "right" else "ArrowRight")
     wait_until(tab.page, lambda: float(shown(tab)["c"].split(",")[1]) == hertz + 8000 / 400)
+    floor = made_up(second + 1)[hertz_of(second) // 10 + 2]
+    wait_until(tab.page, lambda: texts_of(tab, 3)[1] == f"{floor:.1f} dBFS")
     # The same link shows the same.
     before = texts_of(tab, 3)
     tab.page.reload()
