@@ -16,6 +16,8 @@ function body(changes = {}, value = (n) => n) {
     topic: TOPIC.topic, kind: "spec", unit: "dBFS", cell_ms: SECOND, t0: 0, t1: TILE, f0: 0, f1: 24000,
     w: TILE_COLUMNS, h: 3, layers: ["max"], edges_hz: null, sources: ["ring"], left_out: [], ...changes,
   };
+  const columns = Array.from({ length: header.w }, (_, n) => value(n));
+  header.until ??= header.t0 + (columns.findLastIndex((one) => one !== null) + 1) * header.cell_ms;
   const text = new TextEncoder().encode(JSON.stringify(header));
   const begin = Math.ceil((4 + text.length) / 4) * 4;
   const { w, h } = header;
@@ -24,8 +26,7 @@ function body(changes = {}, value = (n) => n) {
   new Uint8Array(buffer).set(text, 4);
   const effort = new Float32Array(buffer, begin, w);
   const values = new Uint16Array(buffer, begin + 4 * w, w * h);
-  for (let n = 0; n < w; n += 1) {
-    const what = value(n);
+  for (const [n, what] of columns.entries()) {
     effort[n] = what === null ? 0 : header.cell_ms / 1000;
     values.fill(what ?? 65535, n * h, (n + 1) * h);
   }
@@ -187,6 +188,30 @@ test("a tile that was made before its end is asked for again, no sooner than aft
   now = 10_000;
   assert.equal(ask().isComplete, true);
   assert.equal(server.asked.length, 2, "it reaches its end now");
+});
+
+test("before live rows a tile has the column that they begin in, and is asked for again soon, once", async () => {
+  let now = 0;
+  const { server, history } = started(() => now);
+  const ask = (t1) => {
+    const { rows } = history.rows("me", ABOUT, { ...times(0, t1), isBeforeLive: true });
+    history.settle();
+    return rows.length;
+  };
+  ask(20_300);
+  await server.answer(0, { isFinal: false, changes: { until: 20_300 }, value: (n) => (n < 21 ? n : null) });
+  assert.equal(ask(20_300), 21);
+  assert.equal(ask(20_000), 20);
+  now = 249;
+  ask(20_400);
+  assert.equal(server.asked.length, 1);
+  now = 250;
+  ask(20_400);
+  assert.equal(server.asked.length, 2);
+  await server.answer(1, { status: 304 });
+  now = 3249;
+  ask(20_400);
+  assert.equal(server.asked.length, 2, "the server has no more");
 });
 
 test("a tile that brings nothing new is asked for less and less often, at least once a minute", async () => {

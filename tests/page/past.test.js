@@ -8,7 +8,8 @@ import { description, row } from "./descriptions.js";
 
 const about = description({ slices: [{ first: 0, per_value: 1, values: 1 }], row_s: 0.01 });
 const old = Object.freeze({ bits: 16, row_s: 1 });
-const past = (...seconds) => seconds.map((tMs) => ({ tMs: 1000 * tMs, description: old, values: Uint16Array.of(1) }));
+const past = (...seconds) => seconds.map((tMs) => ({ tMs: 1000 * tMs, merged: 1, description: old, values: Uint16Array.of(1) }));
+const ends = (rows) => rows.map(({ tMs, merged, description: { row_s } }) => [tMs - 500 * merged * row_s, tMs + 500 * merged * row_s]);
 
 function live(count, rows = 100) {
   const ring = new RowRing({ rows, valuesMax: 1 });
@@ -17,10 +18,10 @@ function live(count, rows = 100) {
   return ring;
 }
 
-test("live rows come first, then those of the past that end before them", () => {
+test("live rows come first, then those of the past", () => {
   const ring = live(3);
   assert.equal(seamOf(ring), 10_000);
-  const joined = new JoinedRows(ring, past(10.5, 9.6, 9.5, 8.5));
+  const joined = new JoinedRows(ring, past(9.5, 8.5));
   assert.deepEqual([joined.length, joined.total], [5, 5]);
   assert.deepEqual([0, 1, 2, 3, 4].map((i) => joined.timeAt(i)), [10_025, 10_015, 10_005, 9500, 8500]);
   assert.equal(joined.at(3).description, old);
@@ -50,6 +51,25 @@ test("without live rows all of the past is there", () => {
 test("the row nearest to a time is found on both sides of the seam", () => {
   const joined = new JoinedRows(live(3), past(9.5, 8.5));
   for (let i = 0; i < joined.length; i += 1) assert.equal(nearestIndex(joined, joined.timeAt(i)), i);
+});
+
+test("the column in which live rows begin ends there, and has its values", () => {
+  const ring = live(3);
+  const rows = (...given) => refilled(ring, past(...given), { untilMs: 10_000, alike: 3 }).past;
+  assert.deepEqual(ends(rows(10.2, 9.2, 8.2)), [[9700, 10_000], [8700, 9700], [7700, 8700]]);
+  assert.deepEqual(rows(9.8, 8.8).map(({ values }) => [...values]), [[1], [1]]);
+  assert.deepEqual(ends(rows(9.8, 8.8)), [[9300, 10_000], [8300, 9300]]);
+  assert.deepEqual(ends(rows(10.5, 9.5)), [[9000, 10_000]]);
+});
+
+test("a column that is shorter than a row, and has its middle in a live one, is not of the row before", () => {
+  const ring = live(3);
+  const short = Object.freeze({ ...old, row_s: 0.004 });
+  const rows = [10_002, 9998, 9994].map((tMs) => ({ tMs, merged: 1, description: short }));
+  const { past: found } = refilled(ring, rows.map((one) => ({ ...one, tMs: one.tMs - 1 })), { untilMs: 10_000, alike: 3 });
+  assert.deepEqual(ends(found), [[9995, 9999], [9991, 9995]]);
+  const { past: cut } = refilled(ring, rows.map((one) => ({ ...one, tMs: one.tMs + 1 })), { untilMs: 10_000, alike: 3 });
+  assert.deepEqual(ends(cut), [[9997, 10_000], [9993, 9997]]);
 });
 
 const bins = (first, values) => [{ first, per_value: 1, values }];
@@ -111,6 +131,8 @@ test("while no rows come after a zoom, those of before it have the values of tha
   const { past: found, since, seamMs } = refilled(ring, columns(9000, 10_130), { untilMs: 10_130, alike });
   assert.deepEqual([since, seamMs], [10, 10_100]);
   assert.equal(new JoinedRows(ring, found, since).length, 3 + 110);
+  const later = columns(9004, 10_134);
+  assert.deepEqual(ends(refilled(ring, later, { untilMs: 10_130, alike: 3 }).past.slice(0, 1)), [[10_094, 10_100]]);
 });
 
 test("rows are all alike where nothing has changed but the analysis, or the times of a description", () => {

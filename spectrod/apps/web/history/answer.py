@@ -166,14 +166,19 @@ class _Answering:
             | {
                 "layers": list(request.layers),
                 "row_s": spec.row_s if (spec := _newest_spec(found)) else None,
+                "until": columns.until_ns / 1e6,
                 "sources": filling.sources,
                 "left_out": [*damaged, *left_out],
             }
         )
         if level is not None:
             header["unit"] = level.unit
+        remembered = self.ring.span_ns(topic.id)
+        # Rows of a daemon whose clock is late go on in a time that is long over.
+        is_growing = remembered is not None and grid.t0_ns < remembered[1] < grid.t1_ns
         is_final = (
             bool(filling.sources)
+            and not is_growing
             and not left_out
             and grid.t1_ns + grid.column_ns + LAG_NS < self.now_ns
             # The past of an archive changes when it is merged again.
@@ -201,6 +206,7 @@ class _Answering:
         ]
         header = one.header | {
             "unit": "dB",
+            "until": min(one.header["until"], other.header["until"]),
             "less": other.header["topic"],
             "sources": list(dict.fromkeys(one.header["sources"] + other.header["sources"])),
             "left_out": list(dict.fromkeys(one.header["left_out"] + other.header["left_out"])),

@@ -165,6 +165,34 @@ def test_a_column_has_both_of_replay_and_live_rows(tmp_path):
         assert np.abs(got.effort_s - 10.0 / width).max() < 1e-6
 
 
+@pytest.mark.parametrize("source", ["pyramid", "segment", "replay", "ring"])
+def test_an_answer_says_until_when_it_knows_rows(tmp_path, source):
+    """That is the end of the newest row, or of all columns where there are later rows."""
+    values = noise(190)  # 9.5 s; a pyramid has whole cells
+    ring = None
+    if source in {"replay", "ring"}:
+        ring = pushed(values, is_replayed=source == "replay")
+        if source == "replay":
+            ring.push(7, header(values[0, 1], 0, BEGIN_NS - 3600 * 10**9), np.zeros(33, np.uint16))
+    else:
+        recorded(tmp_path, values, segment=source == "segment", pyramid=source == "pyramid")
+    end_s = 10.0 if source == "pyramid" else 9.5
+    for t0, t1 in ((0, 20), (0, 9), (0, 9.5), (3, 12)):
+        got = answered(asked(t0, t1, 20), tmp_path, ring)
+        until_s, t1_s = ((got.header[name] - BEGIN_NS / 1e6) / 1e3 for name in ("until", "t1"))
+        assert until_s == pytest.approx(min(end_s, t1_s), abs=1e-3)
+    nothing = answered(asked(30, 40, 10), tmp_path, ring)
+    assert nothing.header["until"] == nothing.header["t0"]
+
+
+def test_what_ends_with_rows_of_the_server_is_not_final_however_old_they_are(tmp_path):
+    """A daemon whose clock is late goes on in the columns that end with its newest row."""
+    ring, name = pushed(noise(190)), f"{TOPIC.endpoint} {TOPIC.topic}"
+    for t0, t1, is_final in ((0, 8, True), (0, 20, False), (8, 16, False)):
+        got = answered(asked(t0, t1, 4, name=name), tmp_path, ring)
+        assert got.is_final is is_final
+
+
 def test_means_are_of_power_and_follow_the_same_rule(tmp_path):
     """The mean of a column is that of power, from rows and from cells."""
     values = noise(1200)

@@ -176,7 +176,7 @@ export class Strip {
     this.#ring = ring;
     this.#past = past;
     const msPerPx = spanMs / this.lengthPx;
-    const rows = about === null ? [] : past.rows(this, about, { t0, t1, msPerPx }).rows;
+    const rows = about === null ? [] : past.rows(this, about, { t0, t1, msPerPx, isBeforeLive: t1 === seamMs }).rows;
     if (about === null) past?.forget(this);
     const joined = refilled(ring, rows, { untilMs: t1, alike });
     this.#rows = new JoinedRows(ring, byPeriods(joined.past, statistic, joined.seamMs), joined.since);

@@ -88,10 +88,3 @@ export function rowsOf({ header, effort, layers }) {
   }
   return rows;
 }
-
-/** Return the end of the last whole column of an answer that has sound [ms]. */
-export function endOf({ header: { t0, cell_ms }, effort }) {
-  const last = effort.findLastIndex((seconds) => seconds > 0);
-  const isWhole = effort[last] >= 0.95e-3 * cell_ms;
-  return t0 + (last + (isWhole ? 1 : 0)) * cell_ms;
-}

@@ -5,7 +5,7 @@
  * is a row like those that are live: it has the values of a stream for the same axis and pixels.
  */
 
-import { decodeHistory, endOf, rowsOf } from "./answer.js";
+import { decodeHistory, rowsOf } from "./answer.js";
 
 /** Lengths of the cells of a pyramid [ms], see docs/long-term.md. */
 const CELLS_MS = Object.freeze([
@@ -26,6 +26,9 @@ const FETCHES_MAX = 3;
 const FAST_MS = 500;
 const FRESH_MS = 3000;
 const FRESH_MAX_MS = 60_000;
+/** What is before live rows the server has: it is asked for again once, so soon. */
+const SOON_MS = 250;
+const ROUNDING_MS = 1;
 /** What an archive answered stays so until it says that more is stored; where files fill a hole of it, it does not. */
 const STORED_MS = 300_000;
 const RETRY_MS = 5000;
@@ -103,10 +106,11 @@ export class History {
    *
    * @param {object} owner who asks; its former wishes are forgotten
    * @param {About} about
-   * @param {{t0: number, t1: number, msPerPx: number}} times [ms UTC]
+   * @param {{t0: number, t1: number, msPerPx: number, isBeforeLive?: boolean}} times [ms UTC]; `isBeforeLive`: whether live
+   *   rows begin at `t1`, which the last column may reach into
    * @returns {Past}
    */
-  rows(owner, about, { t0, t1, msPerPx }) {
+  rows(owner, about, { t0, t1, msPerPx, isBeforeLive = false }) {
     const columnMs = columnFor(msPerPx);
     const tileMs = columnMs * TILE_COLUMNS;
     const rows = [];
@@ -115,12 +119,12 @@ export class History {
     for (let index = Math.ceil(t1 / tileMs) - 1; (index + 1) * tileMs > t0 && wanted.length < TILES_MAX; index -= 1) {
       const key = keyOf(about, columnMs, index);
       const tile = this.#tile(key);
-      if (tile === null || isBehind(tile, Math.min(t1, (index + 1) * tileMs), columnMs)) {
-        wanted.push({ key, about, columnMs, index, sinceMs });
+      if (tile === null || isBehind(tile, Math.min(t1, (index + 1) * tileMs))) {
+        wanted.push({ key, about, columnMs, index, sinceMs, isBeforeLive });
       }
       const found = tile?.rows ?? this.#coarser([about, ...before], columnMs, index);
       for (let n = found.length - 1; n >= 0; n -= 1) {
-        if (found[n].tMs >= t0 && found[n].tMs < t1) rows.push(found[n]);
+        if (found[n].tMs >= t0 && found[n].tMs - 500 * found[n].description.row_s < t1) rows.push(found[n]);
       }
     }
     this.#wanted.set(owner, wanted);
@@ -185,11 +189,12 @@ export class History {
     }
   }
 
-  #isDue({ key, about }) {
+  #isDue({ key, about, isBeforeLive }) {
     const tile = this.#tiles.get(key);
     if (tile === undefined) return true;
     const isAllStored = tile.stored !== "" && tile.stored === storedOf(about);
-    return !tile.isFinal && this.#now() - tile.atMs >= (isAllStored ? STORED_MS : tile.freshMs);
+    const freshMs = isBeforeLive && tile.freshMs === FRESH_MS ? SOON_MS : tile.freshMs;
+    return !tile.isFinal && this.#now() - tile.atMs >= (isAllStored ? STORED_MS : freshMs);
   }
 
   #start(one) {
@@ -226,7 +231,7 @@ export class History {
     const leftOut = answer.header.left_out ?? [];
     for (const text of leftOut) this.onnotice(`the past: ${text}`);
     const isWhole = leftOut.length === 0;
-    const kept = { etag: response.headers.get("etag"), endMs: endOf(answer), bytes: buffer.byteLength, freshMs: FRESH_MS };
+    const kept = { etag: response.headers.get("etag"), endMs: answer.header.until, bytes: buffer.byteLength, freshMs: FRESH_MS };
     return { ...kept, rows: rowsOf(answer), isFinal, isWhole, stored: isWhole ? stored : "" };
   }
 
@@ -252,8 +257,8 @@ export class History {
 const storedOf = ({ topic: { stored = [], less } }) => [...stored, ...(less?.stored ?? [])].join(" ");
 
 /** Return whether a tile may have too little for a time: it was made before that was over. */
-function isBehind(tile, untilMs, columnMs) {
-  return !tile.isFinal && tile.endMs < untilMs - columnMs;
+function isBehind(tile, untilMs) {
+  return !tile.isFinal && tile.endMs < untilMs - ROUNDING_MS;
 }
 
 /**

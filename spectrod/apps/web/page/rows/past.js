@@ -4,14 +4,15 @@ import { hasSameValues } from "./rows.js";
 
 /** Share of the time of live rows that the past must have, to take their place. */
 const COVERED = 0.9;
+/** Times are rounded [ms]. */
+const ROUNDING_MS = 0.002;
 
-const lengthMs = ({ merged = 1, description }) => 1000 * merged * description.row_s;
+const messageMs = ({ description }) => 1000 * description.row_s;
+const lengthMs = (row) => (row.merged ?? 1) * messageMs(row);
+const beginOf = (row) => row.tMs - lengthMs(row) / 2;
+const endOf = (row) => row.tMs + lengthMs(row) / 2;
 
-/**
- * Live rows, and behind them older ones; the interface of `RowRing` that waterfalls read.
- *
- * The past ends before the oldest live row, so that no time is there twice.
- */
+/** Live rows, and behind them older ones, see `refilled`; the interface of `RowRing` that waterfalls read. */
 export class JoinedRows {
   #live;
   #past;
@@ -24,9 +25,8 @@ export class JoinedRows {
    */
   constructor(live, past, since = 0) {
     this.#live = live;
+    this.#past = past;
     this.#since = since;
-    const seamMs = seamOf(live, this.#count);
-    this.#past = past.filter((row) => row.tMs + lengthMs(row) / 2 <= seamMs);
   }
 
   get #count() {
@@ -64,7 +64,7 @@ export class JoinedRows {
 export function seamOf(live, count = live?.length ?? 0) {
   if (live === null || live.length === 0) return Infinity;
   const row = live.at(Math.max(count, 1) - 1);
-  return row.tMs + ((count === 0 ? 1 : -1) * lengthMs(row)) / 2;
+  return count === 0 ? endOf(row) : beginOf(row);
 }
 
 /**
@@ -80,7 +80,8 @@ export function alikeOf(live, isSilent) {
 }
 
 /**
- * Join live rows and the past, which takes the place of live rows that came at another zoom, where it knows their time.
+ * Join live rows and the past before them, which takes the place of live rows that came at another zoom, where it knows
+ * their time.
  *
  * @param {import("./rows.js").RowRing | null} live
  * @param {Array<object>} past rows with their descriptions, the newest first
@@ -90,10 +91,10 @@ export function alikeOf(live, isSilent) {
  */
 export function refilled(live, past, { untilMs, alike }) {
   const [fromMs, toMs] = [seamOf(live), seamOf(live, alike)];
-  const asTheyCame = { past: past.filter(({ tMs }) => tMs < fromMs), since: 0, seamMs: fromMs };
+  const asTheyCame = { past: endingAt(past, live, fromMs), since: 0, seamMs: fromMs };
   if (live === null || alike === live.length) return asTheyCame;
   const oldest = past.at(-1);
-  const shownMs = oldest === undefined ? Infinity : Math.max(fromMs, oldest.tMs - lengthMs(oldest) / 2);
+  const shownMs = oldest === undefined ? Infinity : Math.max(fromMs, beginOf(oldest));
   const others = Array.from({ length: live.length - alike }, (_, n) => alike + n).filter((i) => live.timeAt(i) >= shownMs && live.timeAt(i) < untilMs);
   const sum = (rows) => rows.reduce((total, row) => total + lengthMs(row), 0);
   const known = past.filter((row) => row.tMs >= shownMs && row.tMs < toMs);
@@ -104,7 +105,21 @@ export function refilled(live, past, { untilMs, alike }) {
   }
   const same = known.filter((row) => hasSameValues(row.description, wanted));
   if (others.length === 0 || sum(same) < COVERED * sum(others.map((i) => live.at(i)))) return asTheyCame;
-  return { past: withMarks(past, others.map((i) => live.at(i))), since: live.total - alike, seamMs: toMs };
+  const marked = withMarks(past, others.map((i) => live.at(i)));
+  return { past: endingAt(marked, live, toMs), since: live.total - alike, seamMs: toMs };
+}
+
+/**
+ * Return the past until live rows begin, so that no time is missing or there twice. The column in which they begin ends
+ * there, with the values of all its rows; one that is shorter than a live row has only that of its middle.
+ */
+function endingAt(past, live, seamMs) {
+  const isBefore = (row) => row.tMs < seamMs || (beginOf(row) < seamMs - ROUNDING_MS && messageMs(row) >= messageMs(live.at(0)));
+  return past.filter(isBefore).map((row) => {
+    if (endOf(row) <= seamMs) return row;
+    const beginMs = beginOf(row);
+    return { ...row, merged: (seamMs - beginMs) / messageMs(row), tMs: (beginMs + seamMs) / 2 };
+  });
 }
 
 /** Rows of the past with the gaps and losses of live rows of their time, or before it. */
@@ -112,7 +127,7 @@ function withMarks(past, rows) {
   const found = [...past];
   for (const { tMs, flags, missed, gapSamples, description } of rows) {
     if (flags === 0 && missed === 0) continue;
-    const n = found.findLastIndex((row) => row.tMs + lengthMs(row) / 2 > tMs);
+    const n = found.findLastIndex((row) => endOf(row) > tMs);
     if (n < 0) continue;
     const row = found[n];
     // Of answers a sample is a second.
