@@ -90,14 +90,19 @@ globalThis.fetch = async (...given) => {
 NOTE_STRIPS = """async () => {
   const { Strip } = await import("./page/panel/strip.js");
   const { rowAt, rowsOfLine } = await import("./page/rows/rowat.js");
-  globalThis.rowsOfLine = rowsOfLine;
+  globalThis.rowsOfLine = (rows, line, msPerPx) =>
+    rowsOfLine(rows, line, msPerPx).map(({ seq, merged, flags, tMs, description }) => {
+      const { row_s, slices, epoch } = description;
+      return { seq, merged, flags, tMs, row_s, slices, isLive: epoch !== undefined };
+    });
+  globalThis.rowsAbout = (rows, line, msPerPx) =>
+    [-1, 0, 1].flatMap((k) => globalThis.rowsOfLine(rows, line + k, msPerPx));
   globalThis.seamOf = (rows) => {
     const isPast = (i) => rows.at(i).description.epoch === undefined;
     const first = Array.from({ length: rows.length }, (_, i) => i).find(isPast) ?? 0;
     if (first === 0) return null;
     const { tMs, merged, description } = rows.at(first - 1);
-    const { merged: columns, description: { row_s } } = rows.at(first);
-    return [tMs - 500 * merged * description.row_s, 1000 * columns * row_s];
+    return tMs - 500 * merged * description.row_s;
   };
   globalThis.spectraOf = ({ strip: { channel, rows: shownRows, lengthPx }, scene }) => {
     const shown = rowAt(shownRows, scene.newestMs, scene.spanMs / lengthPx);
@@ -127,14 +132,12 @@ NOTE_STRIPS = """async () => {
 ROWS_OF_FIGURE = """([heights, places]) => [...globalThis.figures].flatMap(([endpoint, one], k) => {
   const { newestMs } = one;
   const msPerPx = one.spanMs / heights[k];
-  const seam = globalThis.seamOf(one.rows);
   return places[k].map(([x, y]) => {
-    const rows = globalThis.rowsOfLine(one.rows, Math.floor(newestMs / msPerPx) - y, msPerPx);
+    const line = Math.floor(newestMs / msPerPx) - y;
     return {
-      x, y, k, endpoint, newestMs, seam,
-      rows: rows.map(({ seq, merged, flags, tMs, description: { row_s, slices, epoch } }) => ({
-        seq, merged, flags, tMs, row_s, slices, isLive: epoch !== undefined,
-      })),
+      x, y, k, endpoint, newestMs,
+      rows: globalThis.rowsOfLine(one.rows, line, msPerPx),
+      about: globalThis.rowsAbout(one.rows, line, msPerPx),
     };
   });
 })"""
@@ -157,24 +160,30 @@ READ = """([seed, count, name]) => {
     const box = name === "line" ? panel.querySelector(".trace-lines") : strip.box;
     const { left, top, width, height } = box.getBoundingClientRect();
     // Whole pixels: a box may end within one, whose middle lies beside it.
-    const [x, y] = [width, height].map((size) => Math.floor(next() * Math.floor(size)));
+    let [x, y] = [width, height].map((size) => Math.floor(next() * Math.floor(size)));
+    const age = Math.floor(strip.ageOf(globalThis.seamOf(strip.rows) ?? NaN) - 2 + 5 * next());
+    const isWithin = age >= 0 && age < Math.floor(strip.places.length);
+    const isAtSeam = name === "fall" && n % 3 === 0 && isWithin;
+    if (isAtSeam) {
+      const { tone } = strip.places.pixelAt({ x, y });
+      ({ x, y } = strip.places.toScreen({ tone: tone + 0.5, age: age + 0.5 }));
+      [x, y] = [x, y].map(Math.floor);
+    }
     const at = { clientX: left + x + 0.5, clientY: top + y + 0.5, bubbles: true };
     panel.querySelector(".surface").dispatchEvent(new PointerEvent("pointermove", at));
     const { line, msPerPx } = strip.pixelAt({ x, y });
-    const rows = globalThis.rowsOfLine(strip.rows, line, msPerPx);
     return {
-      x, y, text: panel.querySelector(".readout").textContent,
+      x, y, isAtSeam, text: panel.querySelector(".readout").textContent,
       endpoint: strip.channel.info.endpoint, newestMs: scene.newestMs,
-      seam: globalThis.seamOf(strip.rows),
       width: strip.canvas.width, height: strip.canvas.height,
       spectra: ofPanel.flatMap(globalThis.spectraOf),
-      rows: rows.map(({ seq, merged, tMs, description: { row_s, slices, epoch } }) => ({
-        seq, merged, tMs, row_s, slices, isLive: epoch !== undefined,
-      })),
+      rows: globalThis.rowsOfLine(strip.rows, line, msPerPx),
+      about: globalThis.rowsAbout(strip.rows, line, msPerPx),
     };
   });
 }"""
-"""Readouts of random places, of waterfalls or line spectra: nothing else happens meanwhile."""
+"""Readouts of random places, of waterfalls or line spectra: nothing else happens meanwhile. A third
+of those of waterfalls is within two lines of the seam of past and live rows, if it is shown."""
 
 Levels = NDArray[np.float32]
 
@@ -377,7 +386,8 @@ class Checker:
                 levels += [float(truth.row(n)[bins].max()) for n in those]
             is_past = not any(is_live(row) for row in one["rows"])
             compare(float(level.split()[0]), max(levels), PAST_DB if is_past else LIVE_DB, one)
-            self.counts[f"{mode}, waterfall, time {view.direction}"] += 1
+            place = "live rows begin" if one["isAtSeam"] else f"time {view.direction}"
+            self.counts[f"{mode}, waterfall, {place}"] += 1
 
     def lines(self, view: View, count: int, mode: str) -> None:
         """Compare levels under the pointer in line spectra, of any channel of their panel."""
@@ -604,25 +614,35 @@ def rows_about(truth: Truth, t_ms: float, length_s: float) -> Iterator[range]:
 
 def rows_of(truth: Truth, one: dict[str, Any], begin_ms: float, line_ms: float) -> list[range]:
     """Return the numbers of each row that is drawn in a line, which must be those of its time."""
-    rows = one["rows"]
-    found = []
-    for row in rows:
-        length_ms = 1000.0 * row["merged"] * row["row_s"]
-        first_ms, last_ms = row["tMs"] - length_ms / 2, row["tMs"] + length_ms / 2
+    for row in one["rows"]:
+        first_ms, last_ms = ends_of(row)
         assert first_ms < begin_ms + line_ms + 1e-3, (row, begin_ms, line_ms)
         assert last_ms > begin_ms - 1e-3, (row, begin_ms, line_ms)
-        if is_live(row):
-            last = truth.n_recorded + row["seq"]
-            found.append(range(last - row["merged"] + 1, last + 1))
-            middle_ms = truth.begin_ms + ROW_MS * (last + 1 - row["merged"] / 2)
-            assert abs(middle_ms - row["tMs"]) < 1.0, row
-        else:  # columns of the past: rows whose middles they have, or the one that they are of
-            own = truth.between(first_ms, last_ms)
-            at = truth.number_at(row["tMs"])
-            found.append(own if len(own) and length_ms >= ROW_MS else range(at, at + 1))
     if truth.is_always_shown:
-        check_whole(truth, one, found, begin_ms, line_ms)
-    return found
+        check_whole(truth, one, begin_ms, line_ms)
+    return [numbers_of(truth, row) for row in one["rows"]]
+
+
+def ends_of(row: dict[str, Any]) -> tuple[float, float]:
+    """Return begin and end of a row that is drawn [ms since 1970]."""
+    half_ms = 500.0 * row["merged"] * row["row_s"]
+    return row["tMs"] - half_ms, row["tMs"] + half_ms
+
+
+def numbers_of(truth: Truth, row: dict[str, Any]) -> range:
+    """Return the numbers of the rows that one that is drawn is of."""
+    if is_live(row):
+        last = truth.n_recorded + int(row["seq"])
+        middle_ms = truth.begin_ms + ROW_MS * (last + 1 - row["merged"] / 2)
+        assert abs(middle_ms - row["tMs"]) < 1.0, row
+        return range(last - row["merged"] + 1, last + 1)
+    # Columns of the past: rows whose middles they have, or the one that they are of. One in which
+    # live rows begin ends there, and has the levels of all its rows.
+    begin_ms, _ = ends_of(row)
+    column_ms = 1000.0 * row["row_s"]
+    own = truth.between(begin_ms, begin_ms + column_ms)
+    at = truth.number_at(begin_ms + column_ms / 2)
+    return own if len(own) and column_ms >= ROW_MS else range(at, at + 1)
 
 
 def is_live(row: dict[str, Any]) -> bool:
@@ -630,26 +650,19 @@ def is_live(row: dict[str, Any]) -> bool:
     return bool(row["isLive"])
 
 
-def check_whole(
-    truth: Truth, one: dict[str, Any], found: list[range], begin_ms: float, line_ms: float
-) -> None:
-    """Check that no row is missing that has its middle in a line, less a column at its ends.
+def check_whole(truth: Truth, one: dict[str, Any], begin_ms: float, line_ms: float) -> None:
+    """Check that no row is missing that has its middle in a line.
 
-    A column of the past that would reach into the oldest live row is left out by the page: rows of
-    one column at most may be missing before the seam.
+    A column of the past is no longer than a line, and drawn where its own middle is: its rows are
+    in the line, or in one beside it.
     """
-    rows = one["rows"]
-    if not rows:
+    if not one["rows"]:
         return
-    margin_ms = max(1000.0 * row["merged"] * row["row_s"] for row in rows) / 2.0
-    due = set(truth.between(begin_ms + margin_ms, begin_ms + line_ms - margin_ms))
-    if one["seam"] is not None:
-        seam_ms, column_ms = one["seam"]
-        due -= set(truth.between(seam_ms - column_ms, seam_ms))
-    there = {n for those in found for n in those}
-    newest = truth.n_recorded + max((row["seq"] for row in rows), default=0)
+    due = set(truth.between(begin_ms, begin_ms + line_ms))
+    there = {n for row in one["about"] for n in numbers_of(truth, row)}
+    newest = truth.n_recorded + max(row["seq"] for row in one["about"])
     missing = {n for n in due - there if n <= newest or n < truth.n_recorded}
-    assert not missing, (missing, found, begin_ms, line_ms)
+    assert not missing, (missing, one, begin_ms, line_ms)
 
 
 def check_nothing(truth: Truth, one: dict[str, Any], begin_ms: float, line_ms: float) -> None:

@@ -21,7 +21,8 @@ def test_random_places_are_equal_to_the_rows(chromium):
     assert kinds >= {
         "waterfall", "line spectrum", "CSV", "PNG", "third octave", "selection", "bar"
     }  # fmt: skip
-    assert directions == {"", *page_places.DIRECTIONS}
+    # Where live rows begin is a place of its own, if one of the random ones lies there.
+    assert directions - {"live rows begin"} == {"", *page_places.DIRECTIONS}
 
 
 def parts(name):
