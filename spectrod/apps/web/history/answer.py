@@ -41,10 +41,6 @@ from spectrod.lib.text import printable
 
 PYRAMID_BYTES_MAX: Final = 256 << 20
 """Bytes of cells that one request reads at most; a picture has fewer columns otherwise."""
-LEVEL_VALUES_MAX: Final = 1 << 20
-"""Values of all columns whose power one request sums up to levels; fewer columns otherwise."""
-LEVEL_PIECE_VALUES: Final = 1 << 16
-"""Values whose power is summed up at a time: the arrays in between stay small."""
 _CELLS_A_COLUMN: Final = 6
 """Cells that a column has at most: lengths of a pyramid's levels grow by three to six."""
 _LEFT_OUT_MAX: Final = 20
@@ -147,16 +143,15 @@ class _Answering:
         level = _band_level(request, found, scale) if scale else None
         if level is None:
             axis, frequencies = _axis(request, topic, found, self.ring)
-            shown = axis
         else:
-            axis, shown = level.axis, level.whole
-            frequencies = _equal(shown)[1]
-        grid = TimeGrid.covering(request.t0_ns, request.t1_ns, _width(request, found, axis, level))
+            axis, frequencies = _equal(level.whole)
+        grid = TimeGrid.covering(request.t0_ns, request.t1_ns, _width(request, found))
         if grid.width * len(axis) * len(request.layers) > VALUES_MAX:
             size = f"w={request.width}, h={request.height}: {len(axis)} values a column"
             raise ConfigError(f"{size}: must be at most {VALUES_MAX} values")
         columns = ColumnSums(grid, len(axis), with_mean=request.layers != ("max",))
-        filling = _Filling(HistoryPicture(columns, axis, topic.channel, index, self.budget))
+        picture = HistoryPicture(columns, level or axis, topic.channel, index, self.budget)
+        filling = _Filling(picture)
         filling.fill(topic.id, found, self.ring)
         left_out = [*filling.left_out, *index.left_out(topic.source)][:_LEFT_OUT_MAX]
         damaged = index.damaged(topic.source)  # as long as they are there: answers are final
@@ -187,7 +182,7 @@ class _Answering:
         layers = _layers(columns, level, request)
         codes = [to_wire(rounded(one, request.step_codes)) for one in layers]
         return HistoryAnswer(
-            header, columns.efforts(), codes, shown, is_final and bool(request.name)
+            header, columns.efforts(), codes, axis, is_final and bool(request.name)
         )
 
     def difference(self, request: HistoryRequest, less: int) -> HistoryAnswer:
@@ -232,13 +227,9 @@ def _layers(
 ) -> list[Int16Array]:
     """Return the codes of each layer."""
     if request.layers == (LEVEL,):
-        width = columns.grid.width
         if level is None:  # nothing is known
-            return [np.full((width, 1), NOTHING, np.int16)]
-        step = max(1, LEVEL_PIECE_VALUES // len(level.axis))
-        pieces = (slice(first, first + step) for first in range(0, width, step))
-        levels = [level.levels(columns.mean_power(piece)) for piece in pieces]
-        return [codes_of_levels(np.concatenate(levels)[:, np.newaxis])]
+            return [np.full((columns.grid.width, 1), NOTHING, np.int16)]
+        return [codes_of_levels(level.levels(columns.mean_power()))]
     layers = {"max": columns.greatest, "mean": columns.mean}
     return [layers[name]() for name in request.layers]
 
@@ -342,14 +333,10 @@ def _empty_axis(request: HistoryRequest) -> HistoryAxis:
     return HistoryAxis.of_bins(request.f0_hz + width_hz / 2, width_hz, 1)
 
 
-def _width(
-    request: HistoryRequest, found: Found, axis: HistoryAxis, level: BandLevel | None
-) -> int:
-    """Return the largest number of columns whose cells may be read, and summed up for levels."""
+def _width(request: HistoryRequest, found: Found) -> int:
+    """Return the largest number of columns whose cells may be read."""
     cell_bytes = max((_cell_bytes(one) for one in found.pyramids), default=1)
     most = PYRAMID_BYTES_MAX // (_CELLS_A_COLUMN * cell_bytes)
-    if level is not None:
-        most = min(most, LEVEL_VALUES_MAX // len(axis))
     return max(1, min(request.width, most))
 
 

@@ -5,7 +5,7 @@ from typing import Self
 
 import numpy as np
 
-from spectrod.apps.web.history.axis import HistoryAxis
+from spectrod.apps.web.history.axis import NOTHING, HistoryAxis, Int16Array, Pooling
 from spectrod.apps.web.measure import DENSITY, power_unit
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import Float64Array, power_to_level
@@ -83,10 +83,37 @@ class BandLevel:
         self._weights = np.add.reduceat(scale.weights(cut), firsts)
         self.unit, self._reference = power_unit(scale.unit)
 
-    def levels(self, powers: Float64Array) -> Float64Array:
-        """Return levels [``unit``] of mean powers, (columns, values); NaN without any."""
+    def power(self, powers: Float64Array) -> Float64Array:
+        """Return the power of each row, (rows, values) to (rows,); NaN without any value."""
         is_known = ~np.isnan(powers)
         total = np.where(is_known, powers, 0.0) @ self._weights
-        levels = np.asarray(power_to_level(total / self._reference), np.float64)
-        levels[~is_known.any(axis=1)] = np.nan
-        return levels
+        total[~is_known.any(axis=1)] = np.nan
+        return total
+
+    def levels(self, power: Float64Array) -> Float64Array:
+        """Return levels [``unit``] of powers that are summed up; NaN of NaN."""
+        return np.asarray(power_to_level(power / self._reference), np.float64)
+
+
+class LevelPooling(Pooling):
+    """Takes all values of a source between the frequencies of a level together, for one value.
+
+    Parameters
+    ----------
+    source : HistoryAxis
+        Axis before.
+    level : BandLevel
+        What sums up its values.
+    """
+
+    def __init__(self, source: HistoryAxis, level: BandLevel) -> None:
+        super().__init__(source, level.axis)
+        self._level = level
+
+    def greatest(self, codes: Int16Array) -> Int16Array:
+        """Return no code of each row, (rows, values of span) to (rows, 1): levels are of means."""
+        return np.full((len(codes), 1), NOTHING, np.int16)
+
+    def mean(self, power: Float64Array) -> Float64Array:
+        """Return the power of each row, (rows, values of span) to (rows, 1)."""
+        return self._level.power(super().mean(power))[:, np.newaxis]

@@ -291,11 +291,10 @@ class ColumnSums:
         """Return the codes of the mean powers, (width, values)."""
         return codes_of(self.mean_power())
 
-    def mean_power(self, columns: slice = slice(None)) -> Float64Array:
-        """Return the mean powers of columns, (columns, values); NaN where there are none."""
-        energy, weight = self._energy[columns], self._weight[columns]
-        out = np.full_like(energy, np.nan)
-        return np.divide(energy, weight, out=out, where=weight > 0.0)
+    def mean_power(self) -> Float64Array:
+        """Return the mean powers, (width, values); NaN where there are none."""
+        out = np.full_like(self._energy, np.nan)
+        return np.divide(self._energy, self._weight, out=out, where=self._weight > 0.0)
 
     def efforts(self) -> Float32Array:
         """Return the duration of the sound in each column [s], (width,)."""

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.apps.web.history.axis import HistoryAxis, Pooling
+from spectrod.apps.web.history.band_level import BandLevel, LevelPooling
 from spectrod.apps.web.history.budget import Budget, SpentError
 from spectrod.apps.web.history.columns import ColumnSums, SourceRows, codes_of, powers_of
 from spectrod.apps.web.history.recording_index import RecordingIndex
@@ -34,13 +35,33 @@ VALUES_AT_ONCE: Final = 1 << 21
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HistoryPicture:
-    """What is being drawn: columns of one channel, and what may be read for it."""
+    """What is being drawn: columns of one channel, and what may be read for it.
+
+    Attributes
+    ----------
+    columns : ColumnSums
+        The columns.
+    shown : HistoryAxis or BandLevel
+        Their values, or what sums them up to one level.
+    channel : str
+        Name of the channel.
+    index : RecordingIndex
+        Recordings of its daemon.
+    budget : Budget
+        What may be read.
+    """
 
     columns: ColumnSums
-    axis: HistoryAxis
+    shown: HistoryAxis | BandLevel
     channel: str
     index: RecordingIndex
     budget: Budget
+
+    def pooling(self, source: HistoryAxis) -> Pooling:
+        """Return what makes values of the columns of those of a source."""
+        if isinstance(self.shown, BandLevel):
+            return LevelPooling(source, self.shown)
+        return Pooling(source, self.shown)
 
 
 def add_pyramid(picture: HistoryPicture, pyramid: Pyramid, least_empty_ns: int = 0) -> None:
@@ -64,7 +85,7 @@ def add_pyramid(picture: HistoryPicture, pyramid: Pyramid, least_empty_ns: int =
     """
     columns, about = picture.columns, pyramid.about
     own = HistoryAxis.of_spec(pyramid.spec).grouped(about.group)
-    pooling, signal = Pooling(own, picture.axis), about.signals.index(picture.channel)
+    pooling, signal = picture.pooling(own), about.signals.index(picture.channel)
     cell_bytes = 6 * len(about.signals) * about.n_values
     reader = picture.index.open_pyramid(pyramid)
     try:
@@ -175,7 +196,7 @@ def _add_file(
     """Add the rows of a segment in some spans; return the end of the last row [ns], if any."""
     about = file.description
     signal, spec = about.signals.index(picture.channel), about.spec
-    pooling = Pooling(HistoryAxis.of_spec(spec), picture.axis)
+    pooling = picture.pooling(HistoryAxis.of_spec(spec))
     half_ns = round(spec.row_span * NS_PER_S / spec.fs / 2)
     row_ns = round(spec.row_s * NS_PER_S)
     path, last_ns = Path(file.name), None
@@ -249,7 +270,7 @@ def add_remembered(picture: HistoryPicture, found: Iterable[Remembered]) -> int:
     for part in found:
         picture.budget.check()
         if pooling is None or part.axis is not own:
-            own, pooling = part.axis, Pooling(part.axis, picture.axis)
+            own, pooling = part.axis, picture.pooling(part.axis)
         mean = pooling.mean(powers_of(part.mean[:, pooling.span])) if columns.with_mean else None
         greatest = pooling.greatest(part.greatest[:, pooling.span])
         columns.add(SourceRows(part.middle_ns, part.length_ns, part.effort_s, greatest, mean))

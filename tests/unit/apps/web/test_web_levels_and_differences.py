@@ -1,14 +1,15 @@
 """What history computes of whole columns: the level of all power, and differences of two topics."""
 
 import struct
+import tracemalloc
 
 import numpy as np
 import pytest
 
 from spectrod.apps.web.archive.archives import open_archives
-from spectrod.apps.web.history import answer as answers
 from spectrod.apps.web.history.answer import answer
-from spectrod.apps.web.history.axis import NOTHING
+from spectrod.apps.web.history.axis import NOTHING, HistoryAxis
+from spectrod.apps.web.history.band_level import BandLevel, PowerScale
 from spectrod.apps.web.history.budget import Budget
 from spectrod.apps.web.history.columns import from_wire, to_wire
 from spectrod.apps.web.history.export import to_csv, to_png
@@ -118,20 +119,25 @@ def test_columns_without_sound_have_no_level(tmp_path):
     np.testing.assert_array_equal(np.isnan(levels_of(got)[:, 0]), [True, False, True, True])
 
 
-@pytest.mark.parametrize("piece", [1, 3 * 501, 1 << 16])
-def test_levels_are_summed_up_in_pieces_of_columns(tmp_path, monkeypatch, piece):
-    """Their number, also one that columns are no multiple of, changes no level."""
-    monkeypatch.setattr(answers, "LEVEL_PIECE_VALUES", piece)
-    values = stored(tmp_path, "one", DBFS)
-    got = levels_of(asked(tmp_path, layers="level"))
-    np.testing.assert_allclose(got[:, 0], expected_level(DBFS, values), atol=ROUNDING_DB)
-
-
-def test_levels_of_many_values_have_fewer_columns(tmp_path, monkeypatch):
-    """The memory of all columns is bounded, whatever the number of bins."""
-    monkeypatch.setattr(answers, "LEVEL_VALUES_MAX", 501 * 2)
+def test_levels_of_many_values_take_no_memory_for_each(tmp_path):
+    """Columns have one value, whatever the number of bins."""
     stored(tmp_path, "pond", DENSITY)
-    assert asked(tmp_path, layers="level").header["w"] == 2
+    asked(tmp_path, layers="level", w=1)
+    tracemalloc.start()
+    try:
+        got = asked(tmp_path, layers="level", w=2048)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert got.header["w"] == 2000
+    assert peak < 2000 * 501 * 8 / 4
+
+
+def test_bins_that_some_rows_lack_count_where_they_are():
+    """A row's power is that of the values that it has; of none it has none."""
+    level = BandLevel(PowerScale(HistoryAxis.of_bins(0.0, 1.0, 3), "FS2", 1.5), 0, 3, 1)
+    power = level.power(np.array([[1.0, 2.0, 4.0], [1.0, np.nan, 4.0], [np.nan] * 3]))
+    np.testing.assert_allclose(power, np.array([7.0, 5.0, np.nan]) / 1.5)
 
 
 @pytest.mark.parametrize("layers", ["max,level", "level,level", "levels"])
