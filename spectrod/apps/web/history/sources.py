@@ -30,7 +30,7 @@ from spectrod.lib.text import printable
 SPANS_MAX: Final = 8
 """Empty spans of a picture that are looked up in segments: the longest."""
 ROWS_AT_ONCE: Final = 512
-VALUES_AT_ONCE: Final = 1 << 21
+VALUES_AT_ONCE: Final = 1 << 18
 
 
 @dataclass(frozen=True, slots=True, eq=False)
