@@ -2,18 +2,20 @@
 
 import math
 import re
+import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
 from made_up_daemon import TOPIC, MadeUpDaemon, tone
 from programs import running_web
-from tabs import Tab, wait_until
+from tabs import HAS_ROWS, Tab, wait_until
 
 from spectrod.wire.headers import LevelsHeader
 from spectrod.wire.schema import IntervalFrame, encode
 
 pytestmark = [pytest.mark.extended, pytest.mark.timeout(300)]
 
+SVG = "{http://www.w3.org/2000/svg}"
 LEVELS = [-20.3, -50.2, -30.7, None, -41.5, -24.6]
 """LAeq of intervals of a second; the fourth did not come."""
 FRAGMENT = f"v=1&topic={TOPIC}&span=20&line=meter/LAeq&line=meter/L90"
@@ -165,6 +167,96 @@ def test_with_time_to_the_right_lines_are_below_the_waterfall(tab, daemon):
             assert math.isclose(1 - middle, (level + 55) / 35, abs_tol=0.04)
     box, other = plot.bounding_box(), strip.bounding_box()
     assert [box["x"], box["width"]] == pytest.approx([other["x"], other["width"]], abs=1)
+
+
+def saved_drawing(tab, path):
+    """Return the root of the SVG that the page saves."""
+    with tab.page.expect_download() as found:
+        tab.page.locator("#save-drawing").click()
+    found.value.save_as(path)
+    return ET.parse(path).getroot()  # noqa: S314 - our own
+
+
+def drawn_lines(root, name):
+    """Return the lines of a column in a drawing as shares of their plot, from its left and top."""
+    clips = [one for one in root.iter(f"{SVG}g") if one.get("clip-path")]
+    (clip,) = [g for g in clips for path in g if path.get("class") == f"level {name}"]
+    number = clip.get("clip-path").removeprefix("url(#").removesuffix(")")
+    (box,) = [one[0] for one in root.iter(f"{SVG}clipPath") if one.get("id") == number]
+    left, top, width, height = (float(box.get(key)) for key in ("x", "y", "width", "height"))
+    (path,) = [one for one in clip if one.get("class") == f"level {name}"]
+    lines = [part.split("L") for part in path.get("d").split("M")[1:]]
+    points = [[[float(number) for number in point.split()] for point in line] for line in lines]
+    return [[((x - left) / width, (y - top) / height) for x, y in line] for line in points], path
+
+
+@pytest.mark.parametrize("direction", ["down", "up", "right"])
+def test_a_figure_has_the_numbers_at_their_times(tab, daemon, tmp_path, direction):
+    """Each corner of a line is a value at an end of its interval; gaps part lines."""
+    begin_ms = give(tab, daemon)
+    newest_ms = round(daemon.middle_ms(99))
+    rows = "" if direction == "down" else f"&rows={direction}"
+    tab.page.evaluate("part => { location.hash += part; }", f"{rows}&t={newest_ms}")
+    tab.page.locator(".banner", has_text=re.compile("the past|paused")).wait_for()
+    tab.page.locator("summary", has_text="Save").click()
+    root = saved_drawing(tab, tmp_path / "a.svg")
+    for name, less in (("meter/LAeq", 0.0), ("meter/L90", 3.0)):
+        lines, path = drawn_lines(root, name)
+        found = []
+        for line in lines:
+            shares = {
+                "down": [(1 - y, x) for x, y in line],
+                "up": [(y, x) for x, y in line],
+                "right": [(x, 1 - y) for x, y in line],
+            }[direction]
+            found.append([(newest_ms - 20_000 * (1 - t), 35 * tone - 55) for t, tone in shares])
+        expected = [[], []]
+        for n, level in enumerate(LEVELS):
+            if level is not None:
+                ends = (begin_ms + 1000 * n, begin_ms + 1000 * (n + 1))
+                expected[n > 3].extend((t_ms, level - less) for t_ms in ends)
+        assert [len(line) for line in found] == [len(line) for line in expected]
+        for line, wanted in zip(found, expected, strict=True):
+            assert (np.abs(np.subtract(line, wanted)) <= (1, 1e-3)).all()
+        assert path.get("stroke").startswith("#")
+    assert path.get("stroke-dasharray") is not None
+    texts = [one.text for one in root.iter(f"{SVG}text")]
+    assert {"meter/LAeq", "meter/L90"} <= set(texts)
+    assert texts.count("dBFS") == 1
+    assert {"-40", "-20"} <= set(texts)
+
+
+def test_a_figure_has_the_values_at_a_cursor(tab, daemon, tmp_path):
+    """They are those that the page says, and the cursor's time is a line through the levels."""
+    begin_ms = round(give(tab, daemon))
+    newest_ms = round(daemon.middle_ms(99))
+    part = f"&t={newest_ms}&c=1000&ct={begin_ms + 1500}"
+    tab.page.evaluate("part => { location.hash += part; }", part)
+    names = tab.page.locator(".lines-head li")
+    names.filter(has_text=f"LAeq: {LEVELS[1]} dBFS").wait_for()
+    tab.page.locator("summary", has_text="Save").click()
+    root = saved_drawing(tab, tmp_path / "a.svg")
+    texts = [one.text for one in root.iter(f"{SVG}text")]
+    for entry in names.all_inner_texts():
+        assert entry in texts
+    note = tab.page.locator(".lines-head p").inner_text()
+    assert f"Levels over time, {note}:" in texts
+    ((line,), _) = drawn_lines(root, "cursor A")
+    age_ms = newest_ms - begin_ms - 1500
+    assert [y for _, y in line] == pytest.approx([age_ms / 20_000] * 2, abs=1e-3)
+
+
+def test_a_figure_without_a_value_says_so(tab, daemon, tmp_path):
+    """Its plot of levels is there, without a scale."""
+    wait_until(tab.page, lambda: any(map(TOPIC.encode().startswith, daemon.subscriptions.copy())))
+    for _ in range(20):
+        daemon.give(tone(-20.0))
+    tab.page.wait_for_function(HAS_ROWS)
+    tab.page.locator("summary", has_text="Save").click()
+    root = saved_drawing(tab, tmp_path / "a.svg")
+    texts = [one.text for one in root.iter(f"{SVG}text")]
+    assert "meter/LAeq: no value yet" in texts
+    assert not [one for one in root.iter(f"{SVG}path") if "level" in one.get("class", "")]
 
 
 def test_the_choice_is_in_the_link_and_is_remembered(tab, daemon):

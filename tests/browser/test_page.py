@@ -353,6 +353,24 @@ def test_figures_of_a_size_that_is_none_are_refused(tab):
     tab.page.locator("#notice", has_text=said).wait_for()
 
 
+def test_what_makes_figures_may_not_come(open_context, address):
+    """Paper and a button say so, and a button asks for it again."""
+    tab = Tab(open_context(), address)
+    tab.page.route("**/*-figures.js", lambda route: route.abort())
+    tab.open(f"v=1&topic={MIC}")
+    wait_for_rows(tab, 10)
+    tab.page.evaluate("() => { window.dispatchEvent(new Event('beforeprint')); }")
+    assert tab.page.locator("#print").text_content().startswith("What makes figures has not come")
+    tab.page.locator("summary", has_text="Save").click()
+    tab.page.locator("#save-picture").click()
+    said = "Figures: the server does not send what makes them; reload the page"
+    tab.page.locator("#notice", has_text=said).wait_for()
+    tab.page.unroute("**/*-figures.js")
+    with tab.page.expect_download():
+        tab.page.locator("#save-picture").click()
+    assert {problem.split(":")[0] for problem in tab.problems} == {"Failed to load resource"}
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_page_on_paper(open_context, address, scheme):
     """On paper there is a figure of each panel, dark on white, and no control."""
@@ -362,9 +380,14 @@ def test_the_page_on_paper(open_context, address, scheme):
     tab.page.locator(".panel").nth(1).wait_for()
     wait_for_rows(tab, 10)
     tab.page.emulate_media(media="print")
-    tab.page.evaluate("() => { window.dispatchEvent(new Event('beforeprint')); }")
     figures = tab.page.locator("#print > canvas")
-    assert figures.count() == 2
+
+    def are_there():
+        # What makes them comes after the page.
+        tab.page.evaluate("() => { window.dispatchEvent(new Event('beforeprint')); }")
+        return figures.count() == 2
+
+    wait_until(tab.page, are_there)
     assert figures.nth(1).get_attribute("aria-label").startswith("mic · 0 · dbfs, 20")
     shown = tab.page.locator("button, input, select, summary, .panel, #status").all()
     assert not [one for one in shown if one.is_visible()]

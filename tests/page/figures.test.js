@@ -3,11 +3,15 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { deflateSync, gzipSync } from "node:zlib";
 
+import { drawLevelsOver } from "../../spectrod/apps/web/page/plot/figurelevels.js";
 import { Orientation } from "../../spectrod/apps/web/page/plot/orientation.js";
 import { turnedPixels } from "../../spectrod/apps/web/page/plot/figureimage.js";
-import { FIGURE_BOUNDS, pictureSize, withResolution } from "../../spectrod/apps/web/page/plot/figurefiles.js";
+import { pictureSize, withResolution } from "../../spectrod/apps/web/page/plot/figurefiles.js";
+import { SvgPen } from "../../spectrod/apps/web/page/plot/figurepens.js";
 import { wrapped } from "../../spectrod/apps/web/page/plot/figurelook.js";
-import { makePrefs } from "../../spectrod/apps/web/page/side/prefs.js";
+import { FIGURE_BOUNDS, makePrefs } from "../../spectrod/apps/web/page/side/prefs.js";
+import { LevelSeries } from "../../spectrod/apps/web/page/rows/levelseries.js";
+import { random } from "./descriptions.js";
 
 /** Check sum of PNG, which gzip ends with: older versions of Node have no function for it. */
 function crc32(body) {
@@ -64,4 +68,61 @@ test("a waterfall of a figure goes down, up, or to the right with its lowest fre
   assert.deepEqual(turned("down"), [11, 12, 13, 21, 22, 23]);
   assert.deepEqual(turned("up"), [21, 22, 23, 11, 12, 13]);
   assert.deepEqual(turned("right"), [23, 13, 22, 12, 21, 11]);
+});
+
+const [T0, SPAN_MS] = [Date.UTC(2026, 10, 23), 6e6];
+const PLACE = Object.freeze({ left: 100, top: 50, width: 400, height: 300 });
+const SPEC = { endpoint: "e", topic: "spec/mic/0/dbfs/", kind: "spec", source: "mic", channel: "0", product: "dbfs" };
+const METER = { ...SPEC, topic: "levels/mic/0/meter/", kind: "levels", product: "meter" };
+
+/** Runs of 5000 intervals of a second in a span of 100 minutes, each third hundred of which did not come. */
+function seriesOf() {
+  const next = random(5);
+  const series = new LevelSeries();
+  const values = new Map();
+  for (let n = 0; n < 5000; n += 1) {
+    if (Math.floor(n / 100) % 3 === 2) continue;
+    values.set(n, -90 * next());
+    series.take(METER, { t_ms: T0 + 1000 * n, interval_s: 1, names: ["LAeq"], units: ["dBFS"], values: [values.get(n)] });
+  }
+  return { column: series.column("meter/LAeq", SPEC, [SPEC, METER]), values };
+}
+
+/** Lines of a column that are drawn, each corner as a time [ms] and a level. */
+function drawn(runs, direction, k = 0) {
+  const pen = new SvgPen((text) => 6 * text.length);
+  const strip = { newestMs: T0 + SPAN_MS, spanMs: SPAN_MS, times: [{ name: "A", tMs: T0 + 1e6 }], lines: [{ name: "meter/LAeq", stroke: "#0b57a4", dash: [], runs }] };
+  drawLevelsOver(pen, { over: { lo: -90, hi: 0, text: "dBFS" }, strips: Array(k + 1).fill(strip), direction }, k, PLACE);
+  const svg = pen.document({ width: 600, height: 400, title: "levels" });
+  const places = new Orientation(direction, PLACE);
+  const pathOf = (name) => svg.match(new RegExp(`class="level ${name}" d="([^"]*)"`))?.[1] ?? "";
+  const linesOf = (name) => pathOf(name).split("M").slice(1).map((line) => line.split("L").map((point) => {
+    const [x, y] = point.split(" ").map(Number);
+    const { tone, age } = places.fromScreen({ x: x - PLACE.left, y: y - PLACE.top });
+    return [T0 + SPAN_MS * (1 - age / places.length), -90 + (90 * tone) / places.breadth];
+  }));
+  return { lines: linesOf("meter/LAeq"), cursor: linesOf("cursor A"), texts: [...svg.matchAll(/>([^<]+)<\/text>/g)].map(([, text]) => text) };
+}
+
+for (const direction of ["down", "up", "right"]) {
+  test(`levels over time of a figure are the numbers that came, gaps between them, with time ${direction}`, () => {
+    const { column, values } = seriesOf();
+    const { lines, cursor, texts } = drawn(column.runs(T0, T0 + SPAN_MS, 1), direction);
+    assert.deepEqual(lines.map(({ length }) => length), Array(17).fill(400));
+    lines.flat().forEach(([tMs, level], k) => {
+      const n = [...values.keys()][Math.floor(k / 2)];
+      assert.ok(Math.abs(tMs - T0 - 1000 * (n + (k % 2))) < 20 && Math.abs(level - values.get(n)) < 1e-3, `${direction} ${k}`);
+    });
+    assert.deepEqual(cursor.flat().map(([tMs]) => Math.round((tMs - T0) / 1000)), [1000, 1000]);
+    assert.ok(["dBFS", "-80", "0"].every((text) => texts.includes(text)));
+  });
+}
+
+test("intervals of less than a line of print keep their least and greatest levels; the scale is above the first waterfall alone", () => {
+  const { column, values } = seriesOf();
+  const { lines, texts } = drawn(column.runs(T0, T0 + SPAN_MS, 60_000), "down", 1);
+  const levels = lines.flat().map(([, level]) => level);
+  assert.ok(levels.length < 1000);
+  for (const extreme of [Math.min, Math.max]) assert.ok(Math.abs(extreme(...levels) - extreme(...values.values())) < 1e-3);
+  assert.deepEqual(texts, []);
 });

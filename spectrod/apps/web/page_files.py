@@ -1,13 +1,14 @@
 """Files of the page, read once: a path from outside is only looked up, never opened.
 
-Beside the files themselves there are two of which the first file is made to load: all modules as
-one, and the style, with names that change with their content, so that a browser keeps them.
+Beside the files themselves there are two that the first file is made to load, all modules as one
+and the style, and those that the modules load later, all with names that change with their content,
+so that a browser keeps them.
 """
 
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 from starlette.requests import Request
@@ -69,14 +70,21 @@ def read_page(folder: Path = PAGE_FOLDER) -> Mapping[str, PageFile]:
     if FIRST_FILE not in files:
         return files
     modules = {name: text.decode() for name, text in contents.items() if name.endswith(".js")}
-    texts = {_MAIN: bundle(modules, _MAIN), _STYLE: short_style(contents[_STYLE].decode())}
-    joined = {name: text.encode() for name, text in texts.items()}
+    made = bundle(modules, _MAIN, _kept_name)
+    kept = {name: text.encode() for name, text in made.later.items()}
     first = contents[FIRST_FILE]
-    for name, content in joined.items():
-        kept = f"{_tag(content)}-{name}"
-        files[kept] = replace(_page_file(name, content), is_named_by_content=True)
-        first = first.replace(f'"page/{name}"'.encode(), f'"page/{kept}"'.encode())
+    for name, text in ((_MAIN, made.text), (_STYLE, short_style(contents[_STYLE].decode()))):
+        file = _kept_name(name, text)
+        kept[file] = text.encode()
+        first = first.replace(f'"page/{name}"'.encode(), f'"page/{file}"'.encode())
+    for file, content in kept.items():
+        files[file] = replace(_page_file(file, content), is_named_by_content=True)
     return files | {MODULES_FILE: files[FIRST_FILE], FIRST_FILE: _page_file(FIRST_FILE, first)}
+
+
+def _kept_name(path: str, text: str) -> str:
+    """Return the name of a file that changes with its content."""
+    return f"{_tag(text.encode())}-{PurePosixPath(path).name}"
 
 
 def _tag(content: bytes) -> str:

@@ -7,7 +7,7 @@ import { ChannelList } from "./side/channellist.js";
 import { EventList, newsText } from "./side/eventlist.js";
 import { BandChoice } from "./side/bandchoice.js";
 import { Fields } from "./side/fields.js";
-import { FigureForm, paperColours, printFigures } from "./side/figureform.js";
+import { FigureForm, loadFigures, paperColours, printFigures } from "./side/figureform.js";
 import { healthGroups, joinedGroups, showHealth } from "./side/health.js";
 import { nameKeys, showHelp } from "./side/help.js";
 import { CursorRows } from "./rows/cursorrow.js";
@@ -432,6 +432,8 @@ function changed(what) {
   if (what === "state" && spectraOf(session.topics).length === 0) showTopics();
   if (what === "descriptions") rest();
   if (what === "descriptions") ask();
+  // Rows come now. Whether it has failed is said when a figure is asked for.
+  if (what === "descriptions") loadFigures().catch(() => {});
   if (what === "descriptions") showControls();
   if (what === "descriptions") panels.touch();
   if (what === "measured") panels.touchReadings();
@@ -598,7 +600,7 @@ function listen() {
   at("layout").addEventListener("change", () => change({ layout: at("layout").value }));
   for (const button of document.querySelectorAll("[data-save]")) {
     const kinds = button.dataset.save.split(" ");
-    button.addEventListener("click", () => saveShown(kinds, panels, { view, zone: shownZone(), form: figureForm }).catch((error) => notice(error.message)));
+    button.addEventListener("click", () => saveShown(kinds, panels, figureForm, () => ({ view, zone: shownZone() })).catch((error) => notice(error.message)));
   }
   printFigures(at("print"), () => panels.figures(figureForm.viewOf(view), paperColours()));
   for (const [button, format] of [["save-shown", "csv"], ["save-rows", "spd"]]) {

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -42,7 +43,7 @@ def names_of(texts):
 
 def ran(modules, first="main.js"):
     """Return what modules that are joined write to the list ``said``."""
-    text = f"const said = [];\n{bundle(modules, first)}export const all = {{ said }};\n"
+    text = f"const said = [];\n{bundle(modules, first).text}export const all = {{ said }};\n"
     text = text.replace("{ said }", "Object.fromEntries(said.map((one) => [one, one]))")
     return [name for name, _ in names_of({"all": text})["all"]]
 
@@ -64,7 +65,7 @@ def test_comments_are_left_out_and_texts_are_not():
     text = "/**\n * Says `this`.\n */\n// And `that.\nsaid.push(`a\n// b\n\n/** c */\n`); // d\n"
     text += """\nsaid.push("e; // f", 'g, // h'); // i\n"""
     assert ran({"main.js": text}) == ["a\n// b\n\n/** c */\n", "e; // f", "g, // h"]
-    sent = bundle({"main.js": text}, "main.js")
+    sent = bundle({"main.js": text}, "main.js").text
     assert re.search(r"Says|And|// d|// i|\);\n\n", sent) is None
 
 
@@ -99,17 +100,68 @@ def test_each_module_of_the_page_exports_the_same_when_joined():
     constant = re.compile(r"^const (\$\d+) = ", re.MULTILINE)
     joined = {}
     for path in others:
-        text = bundle(MODULES, path)
+        text = bundle(MODULES, path).text
         joined[path] = f"{text}export const all = {constant.findall(text)[-1]};\n"
     address = (PAGE_FOLDER.as_uri() + "/").__add__
     apart = {path: f'export * from "{address(path)}";\n' for path in others}
     assert names_of(joined) == names_of(apart)
-    assert re.search(r"^export\b", bundle(MODULES, "main.js"), re.MULTILINE) is None
+    assert re.search(r"^export\b", bundle(MODULES, "main.js").text, re.MULTILINE) is None
+
+
+def test_what_is_loaded_later_is_apart_and_sees_the_same_modules():
+    """It has what the first one has not, gets the rest from it, and is made once."""
+    modules = {
+        "main.js": 'import { seen } from "./a/seen.js";\nimport { ONE } from "./one.js";\n'
+        "export const shown = { seen, ONE };\n"
+        'export const load = () => import("./a/late.js").then(({ add }) => add(ONE));\n',
+        "a/seen.js": "export const seen = [];\n",
+        "a/late.js": 'import {\n  seen as all,\n} from "./seen.js";\n'
+        'import { TWO } from "../two.js";\nall.push(`late`);\n'
+        "export const add = (n) => all.push(n + TWO);\n",
+        "one.js": "export const ONE = 1;\n",
+        "two.js": "export const TWO = 2;\n",
+    }
+
+    def address(path, text):
+        assert path == "a/late.js"
+        assert re.findall(r"^// (\S+\.js)$", text, re.MULTILINE) == ["two.js", "a/late.js"]
+        return "late"
+
+    made = bundle(modules, "main.js", address)
+    assert list(made.later) == ["late"]
+    assert "two.js" not in made.text
+    late = "data:text/javascript," + quote(made.later["late"])
+    text = made.text.replace('import("./late")', f'import("{late}")')
+    constant = re.findall(r"^const (\$\d+) = ", made.text, re.MULTILINE)[-1]
+    text += f"for (const _ of [1, 2]) await {constant}.load();\n"
+    text += f"export const all = Object.fromEntries({constant}.shown.seen.entries());\n"
+    text = text.replace(".entries())", ".map((one) => [one, one]))")
+    assert [name for name, _ in names_of({"all": text})["all"]] == ["3", "late"]
+
+
+@pytest.mark.parametrize(
+    ("late", "why"),
+    [
+        ('import("./one.js");\n', "late.js: loads one.js later: no form that can be joined"),
+        ('import { a } from "./away.js";\n', "away.js: no such module, imported by late.js"),
+        (None, "late.js: no such module, imported by the page"),
+    ],
+)
+def test_what_cannot_be_loaded_later_is_named(late, why):
+    """So is what one module imports and another one loads."""
+    modules = {"main.js": 'import("./late.js");\n', "one.js": "export const ONE = 1;\n"}
+    with pytest.raises(ValueError, match=re.escape(why)):
+        bundle(modules | ({} if late is None else {"late.js": late}), "main.js")
+    modules["main.js"] = 'import { ONE } from "./one.js";\nimport("./one.js").then(ONE);\n'
+    with pytest.raises(ValueError, match=re.escape("one.js: is imported, and loaded later")):
+        bundle(modules, "main.js")
 
 
 def test_all_modules_of_the_page_are_in_it():
-    """Each once, after those that it imports."""
-    order = re.findall(r"^// (\S+\.js)$", bundle(MODULES, "main.js"), re.MULTILINE)
+    """Each once, after those that it imports, at once or with what is loaded later."""
+    made = bundle(MODULES, "main.js")
+    (later,) = made.later.values()
+    order = re.findall(r"^// (\S+\.js)$", made.text + later, re.MULTILINE)
     assert sorted(order) == sorted(MODULES)
     for path in order:
         for there in re.findall(r'^(?:import|\}) .*"(\.\S+)";$', MODULES[path], re.MULTILINE):
@@ -131,3 +183,7 @@ def test_the_first_file_loads_files_that_a_browser_may_keep():
     assert files[names[0]].content.decode() == short_style(style)
     sent = len(files["index.html"].compressed) + sum(len(files[name].compressed) for name in names)
     assert sent < 160_000
+    later = re.findall(rb'import\("\./([0-9a-f]{32}-[a-z]+\.js)"\)', files[names[1]].content)
+    assert [name[33:] for name in map(bytes.decode, later)] == ["figures.js"]
+    assert all(files[name.decode()].is_named_by_content for name in later)
+    assert sum(len(files[name.decode()].compressed) for name in later) < 14_000

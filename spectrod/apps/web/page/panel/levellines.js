@@ -1,5 +1,6 @@
 /** Levels over time beside or below a panel's waterfalls, on their time axis: lines, a scale with its unit, and names with values. */
 
+import { cornersOf } from "../rows/levelseries.js";
 import { element, setAttribute, setText } from "../side/dom.js";
 import { nameText, valueText } from "../side/meter.js";
 import { Orientation } from "../plot/orientation.js";
@@ -14,7 +15,7 @@ const TICK_PX = 5;
 const SPAN_LEAST = 20;
 const LINE_PX = 2;
 /** Lines of the same place differ in their dashes as well as in colour [px]. */
-const DASHES = Object.freeze([[], [6, 3], [2, 2], [8, 2, 2, 2], [12, 4], [4, 4], [10, 2, 4, 2], [3, 5]]);
+export const DASHES = Object.freeze([[], [6, 3], [2, 2], [8, 2, 2, 2], [12, 4], [4, 4], [10, 2, 4, 2], [3, 5]]);
 
 /**
  * Range of a scale that has all values.
@@ -31,6 +32,49 @@ export function scaleOf(values) {
   const [lo, hi] = [Math.floor(least / step) * step, Math.ceil(most / step) * step];
   const missing = Math.max(0, Math.ceil((4 * step - (hi - lo)) / step));
   return { lo: lo - Math.ceil(missing / 2) * step, hi: hi + Math.floor(missing / 2) * step };
+}
+
+/**
+ * Columns that are chosen, of each channel, null where nothing has come; and their unit, that of the first one.
+ *
+ * @param {import("../rows/channel.js").Channel[]} channels
+ * @param {{chosen: readonly string[], series: import("../rows/levelseries.js").LevelSeries, topics: object[]}} shown
+ */
+export function columnsOf(channels, { chosen, series, topics }) {
+  const columns = channels.map(({ info }) => chosen.map((name) => series.column(name, info, topics)));
+  return { columns, unit: columns.flat().find(Boolean)?.unit ?? null };
+}
+
+/** Runs of the columns of a channel in a span of time; those of another unit have none. */
+export const runsOf = (columns, unit, t0, t1, stepMs) => columns.map((column) => (column === null || column.unit !== unit ? [] : column.runs(t0, t1, stepMs)));
+
+/** Scale of the runs of some lines. */
+export const scaleOfRuns = (runs) => scaleOf(runs.flatMap((run) => run.flatMap(({ lo, hi }) => [lo, hi])));
+
+/**
+ * Names of the lines with their values at a time, or the newest; and a note of their unit, that time, and since when there are any.
+ * Without `atMs` there are no values.
+ *
+ * @param {import("../rows/channel.js").Channel[]} channels
+ * @param {{columns: object[][], unit: string | null}} found see `columnsOf`
+ * @param {{chosen: readonly string[], atMs?: number | null, zone: string}} shown
+ * @returns {{items: Array<{text: string, n: number}>, note: string}}
+ */
+export function wordsOf(channels, { columns, unit }, { chosen, atMs, zone }) {
+  const hasMany = channels.length > 1;
+  const items = columns.flatMap((some, k) => some.map((column, n) => ({ text: lineText(column, chosen[n], { unit, atMs, channel: hasMany ? channels[k] : null }), n })));
+  const since = columns.flat().map((column) => column?.since ?? null).filter((tMs) => tMs !== null);
+  const begin = since.length > 0 ? `; seen since ${formatTime(Math.min(...since), zone).slice(11, 19)}, not stored` : "";
+  const time = atMs === undefined ? "" : atMs === null ? ", newest" : `, ${formatTime(atMs, zone, 1).slice(11, 21)}`;
+  const note = `${unit ?? ""}${time}${begin}`;
+  return { items, note: note.replace(/^, /, "") };
+}
+
+function lineText(column, name, { unit, atMs, channel }) {
+  const title = `${channel === null ? "" : `${topicTitle(channel.info)} `}${nameText(name)}`;
+  if (column === null) return `${title}: no value yet`;
+  if (column.unit !== unit) return `${title}: ${valueText(column.newest, column.unit)}, another unit: not drawn`;
+  return atMs === undefined ? title : `${title}: ${valueText(atMs === null ? column.newest : column.at(atMs), unit)}`;
 }
 
 /** A canvas in a box that fills a place of the plot's grid. */
@@ -92,23 +136,23 @@ export class LevelLines {
    * @param {import("./strip.js").Strip[]} strips
    * @param {{colours: object, zone: string, ratio: number}} look
    */
-  draw({ chosen, series, topics, times, shownMs, pointedMs }, strips, { colours, zone, ratio }) {
+  draw(shown, strips, { colours, zone, ratio }) {
+    const { chosen, series, times } = shown;
     if (chosen.length === 0) return;
     const spans = strips.map((strip) => strip.ends);
     const [{ places }] = strips;
-    const pointed = this.#pointed === null ? pointedMs : strips[this.#pointed.k].timeOf(places.fromScreen(this.#pointed.at).age);
+    const pointed = this.#pointed === null ? shown.pointedMs : strips[this.#pointed.k].timeOf(places.fromScreen(this.#pointed.at).age);
     const key = [series.version, chosen, spans, places.direction, times, colours.text, ratio, zone].join();
-    const columns = this.#channels.map(({ info }) => chosen.map((name) => series.column(name, info, topics)));
-    const unit = columns.flat().find(Boolean)?.unit ?? null;
-    this.#say(columns, { chosen, unit, atMs: pointed ?? shownMs, zone, colours });
+    const found = columnsOf(this.#channels, shown);
+    this.#say(wordsOf(this.#channels, found, { chosen, atMs: pointed ?? shown.shownMs, zone }), colours);
     // Before its first row a waterfall has no times.
     if (key === this.#key || spans.flat().includes(null)) return;
     this.#key = key;
-    const runs = columns.map((some, k) => {
+    const runs = found.columns.map((some, k) => {
       const [t0, t1] = spans[k];
-      return some.map((column) => (column === null || column.unit !== unit ? [] : column.runs(t0, t1, (t1 - t0) / strips[k].lengthPx)));
+      return runsOf(some, found.unit, t0, t1, (t1 - t0) / strips[k].lengthPx);
     });
-    const scale = scaleOf(runs.flat(2).flatMap((run) => run.flatMap(({ lo, hi }) => [lo, hi])));
+    const scale = scaleOfRuns(runs.flat(2));
     drawScale(this.#scale.canvas, scale, colours, ratio);
     strips.forEach((strip, k) => {
       const { canvas } = this.#boxes[k];
@@ -117,13 +161,7 @@ export class LevelLines {
     });
   }
 
-  /** Names of the lines with their values at a time, or the newest. */
-  #say(columns, { chosen, unit, atMs, zone, colours }) {
-    const hasMany = columns.length > 1;
-    const items = columns.flatMap((some, k) => some.map((column, n) => ({ text: this.#lineText(column, chosen[n], { unit, atMs, channel: hasMany ? this.#channels[k] : null }), n })));
-    const since = columns.flat().filter(Boolean).map((column) => column.since).filter((tMs) => tMs !== null);
-    const begin = since.length > 0 ? `; seen since ${formatTime(Math.min(...since), zone).slice(11, 19)}, not stored` : "";
-    const note = `${unit ?? ""}${atMs === null ? ", newest" : `, ${formatTime(atMs, zone, 1).slice(11, 21)}`}${begin}`;
+  #say({ items, note }, colours) {
     const all = JSON.stringify([items, note, colours.text]);
     if (all === this.#values) return;
     this.#values = all;
@@ -134,14 +172,7 @@ export class LevelLines {
       item.style.setProperty("--line", colours[`series${n % 8}`]);
       setAttribute(item, "data-dash", DASHES[n % DASHES.length].length > 0);
     });
-    setText(this.#note, note.replace(/^, /, ""));
-  }
-
-  #lineText(column, name, { unit, atMs, channel }) {
-    const title = `${channel === null ? "" : `${topicTitle(channel.info)} `}${nameText(name)}`;
-    if (column === null) return `${title}: no value yet`;
-    if (column.unit !== unit) return `${title}: ${valueText(column.newest, column.unit)}, another unit: not drawn`;
-    return `${title}: ${valueText(atMs === null ? column.newest : column.at(atMs), unit)}`;
+    setText(this.#note, note);
   }
 }
 
@@ -175,7 +206,7 @@ function drawLines(canvas, lines, { scale, times, places, ageOf }, colours, rati
       context.fillRect(Math.round(left), Math.round(top), width || thin, height || thin);
     }
     context.lineWidth = LINE_PX * ratio;
-    const placeOf = (value, tMs) => {
+    const placeOf = (tMs, value) => {
       const { x, y } = places.toScreen({ tone: ((value - lo) / (hi - lo)) * places.breadth, age: ageOf(tMs) });
       return [x, y];
     };
@@ -199,15 +230,8 @@ function drawLines(canvas, lines, { scale, times, places, ageOf }, colours, rati
   });
 }
 
-/** Draw a run as steps: a value holds for all of its interval. */
 function drawRun(context, run, placeOf) {
   context.beginPath();
-  run.forEach(({ t0, t1, lo, hi, last }, k) => {
-    if (k === 0) context.moveTo(...placeOf(lo, t0));
-    else context.lineTo(...placeOf(lo, t0));
-    if (hi > lo) context.lineTo(...placeOf(hi, t0));
-    context.lineTo(...placeOf(last, t0));
-    context.lineTo(...placeOf(last, t1));
-  });
+  for (const corner of cornersOf(run)) context.lineTo(...placeOf(...corner));
   context.stroke();
 }

@@ -6,7 +6,6 @@ import { levelOf } from "../rows/levels.js";
 import { bannerText, legend, pointText } from "./captions.js";
 import { readCursor, readingText } from "./cursor.js";
 import { harmonicReadings, harmonicsOf } from "./harmonics.js";
-import { figureOf } from "./figureof.js";
 import { setAttribute, setText } from "../side/dom.js";
 import { shownLevels } from "../rows/follow.js";
 import { layersOf } from "../rows/hold.js";
@@ -234,9 +233,14 @@ export class Panel {
   /** Draw levels over time; the plots make room for them where some are chosen. */
   #drawLines(view, look) {
     setAttribute(this.plot, "data-lines", view.lines.length > 0);
-    const { levels: series, topics } = this.#session;
     const pointedMs = this.#pointer === null ? null : this.timeAt(this.#pointer);
-    this.lines.draw({ chosen: view.lines, series, topics, times: view.times, shownMs: shownMs(view), pointedMs }, this.strips, look);
+    this.lines.draw({ ...this.#linesOf(view), times: view.times, pointedMs }, this.strips, look);
+  }
+
+  /** What levels over time are of. */
+  #linesOf(view) {
+    const { levels: series, topics } = this.#session;
+    return { chosen: view.lines, series, topics, shownMs: shownMs(view) };
   }
 
   #setAxis(view) {
@@ -427,18 +431,16 @@ export class Panel {
   }
 
   /**
-   * What the panel shows, for a figure of it (plot/figure.js).
+   * What the panel shows, for a figure of it.
    *
    * @param {object} view
    * @param {{zone: string, colours: Record<string, string>}} given colours of the style sheet
-   * @returns {import("../plot/figure.js").Figure}
+   * @returns {object} what `figureOf` takes
    */
   figure(view, { zone, colours }) {
-    const { layers, entries } = this.#spectrum(view, colours, zone, 1);
-    const shown = { zone, axis: this.axis, layers, levels: this.#traceLevels, levelsText: this.unit.textContent, units: this.channels.map((_, k) => this.unitOf(k)) };
-    const legendOf = ({ text, colour, dash }) => ({ text, stroke: colour === null ? null : colours[colour], dash: dash ?? LINE_KINDS[colour]?.dash ?? null });
-    const strips = this.strips.map((strip) => strip.figure(this.#session.events)).filter((one) => one !== null);
-    return figureOf(this, view, { ...shown, map: this.#mapOf(view, "light"), quantity: this.isDifference ? "Difference" : "Level", legend: entries.map(legendOf), strips, bars: this.levels });
+    const spectrum = { ...this.#spectrum(view, colours, zone, 1), levels: this.#traceLevels };
+    const strips = this.strips.map((strip, k) => ({ k, ...strip.figure(this.#session.events) })).filter(({ rows }) => rows !== undefined);
+    return { panel: this, view, zone, colours, spectrum, strips, map: this.#mapOf(view, "light"), lines: this.#linesOf(view) };
   }
 
   #differenceNote(hasDifference) {

@@ -290,7 +290,7 @@ export class Panels {
     return channels.map((channel) => ({ channel, moment: this.#panelOf(channel).momentOf(channel, view) }));
   }
 
-  /** Figures of all panels, or of the active one, in some colours. */
+  /** What `figureOf` takes of all panels, or of the active one, in some colours. */
   figures(view, colours, isActiveOnly = false) {
     const panels = this.#panels.filter((panel) => !isActiveOnly || panel === this.#active);
     return panels.map((panel) => panel.figure(view, { zone: this.#given.zone(), colours }));

@@ -12,20 +12,24 @@
  * @property {{lo: number, hi: number, text: string}} levels of the line spectrum, and the name of its scale
  * @property {{map: string, lo: number, hi: number, text: string}} colour of the waterfalls, and the name of their scale
  * @property {import("./trace.js").Layer[]} layers the undermost first; widths and dashes [CSS px]
- * @property {Array<{text: string, stroke: string | null, dash: number[] | null}>} legend
+ * @property {Array<Array<{text: string, stroke: string | null, dash: number[] | null}>>} legends each begins with a line of text of its own
  * @property {string[]} readings lines of text: cursors and band
  * @property {string[]} events lines of text below the legend
  * @property {Array<{name: string, hz: number}>} cursors `A`, `B`, and harmonics of A by their numbers
  * @property {readonly [number, number] | null} band [Hz]
+ * @property {{lo: number, hi: number, text: string} | null} over scale of levels over time and its name, with ends that are NaN where nothing has come;
+ *   null without any
  * @property {Array<{title: string, rows: object, newestMs: number, spanMs: number, times: Array<{name: string, tMs: number}>,
- *   box: {t0: number, t1: number, f0: number, f1: number} | null, entries: import("../link/events.js").Mark[]}>} strips waterfalls
+ *   box: {t0: number, t1: number, f0: number, f1: number} | null, entries: import("../link/events.js").Mark[],
+ *   lines: import("./figurelevels.js").LevelLine[]}>} strips waterfalls
  */
 
 import { makeAxis } from "./axis.js";
 import { shadesCanvas } from "./figureimage.js";
+import { drawLevelsOver } from "./figurelevels.js";
 import { layerLines } from "./figurelines.js";
 import { drawGutter, drawStrip } from "./figurestrip.js";
-import { ACCENT, BLACK, DASHES, frame, HARMONIC_DASHES, LINE_PX, TEXT, TICK_PX, wrapped } from "./figurelook.js";
+import { ACCENT, BLACK, DASHES, frame, GRID, HARMONIC_DASHES, LINE_PX, TEXT, TICK_PX, wrapped } from "./figurelook.js";
 import { placeLabels } from "./ruler.js";
 import { frequencyTicks, levelTicks } from "./ticks.js";
 
@@ -39,12 +43,13 @@ const GAP_PX = 8;
 const FOOT_PX = 6;
 const SIGN_PX = 20;
 const BAR_PX = 12;
+/** Share of levels over time in the width, beside waterfalls, or in their height, below them. */
+const OVER_WIDTH = 0.28;
+const OVER_HEIGHT = 0.3;
 /** A line spectrum and a waterfall have this height at least. */
 const PLOT_PX_MIN = 40;
 /** Of lines of text of a head at most; more are counted. */
 const HEAD_LINES_MAX = 24;
-
-const GRID = "#d9d9d9";
 
 /** Rows of a legend: entries beside each other as far as they fit, each with the place of its sign. */
 function legendRows(entries, width, measure) {
@@ -68,33 +73,47 @@ function legendRows(entries, width, measure) {
 }
 
 /** The lines of text above the plots. */
-function headOf({ title, time, readings, legend, events }, width, pen) {
+function headOf({ title, time, readings, legends, events }, width, pen) {
   const measure = (text) => pen.measure(text, TEXT);
   const plain = (text, look) => [{ x: 0, text, stroke: null, dash: null, indent: 0, look }];
   const rows = [
     ...wrapped(title, width, (text) => pen.measure(text, TITLE)).map((text) => plain(text, TITLE)),
     ...[time, ...readings].flatMap((text) => wrapped(text, width, measure)).map((text) => plain(text)),
-    ...legendRows(legend, width, measure),
+    ...legends.flatMap((legend) => legendRows(legend, width, measure)),
     ...events.flatMap((text) => wrapped(text, width, measure)).map((text) => plain(text)),
   ];
   const more = rows.length - HEAD_LINES_MAX;
   return more <= 0 ? rows : [...rows.slice(0, HEAD_LINES_MAX - 1), plain(`and ${more + 1} more lines`)];
 }
 
-/** Where the parts of a figure are [CSS px]. */
+/**
+ * Where the parts of a figure are [CSS px]: beside each waterfall of `strips` are its levels over time, below it where time goes to the right; their
+ * height is 0 without any.
+ */
 function layoutOf(figure, { width, plotsHeight }, pen) {
   const head = headOf(figure, width - 2 * MARGIN_PX, pen);
+  const isUpright = figure.direction === "right";
+  const hasOver = figure.over !== null;
+  const room = Math.round(width - LEFT_PX - RIGHT_PX);
+  const overWidth = hasOver && !isUpright ? Math.round(OVER_WIDTH * (room - GAP_PX)) : 0;
+  const plotWidth = Math.max(PLOT_PX_MIN, room - (overWidth > 0 ? overWidth + GAP_PX : 0));
   const count = figure.strips.length;
   // The letters of cursors stand above the line spectrum.
   const top = MARGIN_PX + head.length * LINE_PX + (figure.cursors.length > 0 ? LINE_PX : GAP_PX);
   const traceHeight = Math.max(PLOT_PX_MIN, Math.round((plotsHeight * figure.split) / 100));
   const each = (plotsHeight - traceHeight - (count - 1) * GAP_PX) / Math.max(1, count);
-  const stripHeight = Math.max(PLOT_PX_MIN, Math.floor(each));
+  const below = hasOver && isUpright ? Math.max(PLOT_PX_MIN, Math.round(OVER_HEIGHT * each)) + GAP_PX : 0;
+  const stripHeight = Math.max(PLOT_PX_MIN, Math.floor(each - below));
+  const step = stripHeight + below + GAP_PX;
   const stripTop = top + traceHeight + RULER_PX;
-  const strips = figure.strips.map((_, k) => ({ top: stripTop + k * (stripHeight + GAP_PX), height: stripHeight }));
-  const foot = figure.direction === "right" && count > 0 ? RULER_PX : FOOT_PX;
-  const height = Math.ceil(stripTop + count * (stripHeight + GAP_PX) - GAP_PX + foot + MARGIN_PX);
-  return { head, left: LEFT_PX, plotWidth: Math.max(PLOT_PX_MIN, Math.round(width - LEFT_PX - RIGHT_PX)), top, traceHeight, strips, height };
+  const strips = figure.strips.map((_, k) => {
+    const strip = { left: LEFT_PX, top: stripTop + k * step, width: plotWidth, height: stripHeight };
+    const beside = { ...strip, left: LEFT_PX + plotWidth + GAP_PX, width: overWidth };
+    return { strip, over: isUpright ? { ...strip, top: strip.top + stripHeight + GAP_PX, height: below - GAP_PX } : beside };
+  });
+  const foot = isUpright && count > 0 ? RULER_PX : FOOT_PX;
+  const height = Math.ceil(stripTop + count * step - GAP_PX + foot + MARGIN_PX);
+  return { head, left: LEFT_PX, plotWidth, barLeft: LEFT_PX + room + GAP_PX, top, traceHeight, strips, height };
 }
 
 /** Height that a figure takes [CSS px]: that of its plots, and of the words above and beside them. */
@@ -121,10 +140,14 @@ export function drawFigure(pen, figure, size, y0 = 0) {
   drawHead(pen, layout.head, y0 + MARGIN_PX);
   drawSpectrum(pen, figure, axis, place);
   drawFrequencies(pen, axis, { ...place, top: place.top + place.height });
-  layout.strips.forEach(({ top, height }, k) => drawStrip(pen, figure, k, { ...place, top: y0 + top, height }, size.scale));
+  const moved = (box) => ({ ...box, top: y0 + box.top });
+  layout.strips.forEach(({ strip, over }, k) => {
+    if (figure.over !== null) drawLevelsOver(pen, figure, k, moved(over));
+    drawStrip(pen, figure, k, moved(strip), size.scale, figure.over === null ? moved(strip) : moved(over));
+  });
   if (layout.strips.length > 0) {
-    const [first, last] = [layout.strips[0], layout.strips.at(-1)];
-    drawColours(pen, figure.colour, { left: left + plotWidth + GAP_PX, top: y0 + first.top, height: last.top + last.height - first.top });
+    const [first, last] = [layout.strips[0].strip, layout.strips.at(-1).strip];
+    drawColours(pen, figure.colour, { left: layout.barLeft, top: y0 + first.top, height: last.top + last.height - first.top });
   }
   return y0 + layout.height;
 }

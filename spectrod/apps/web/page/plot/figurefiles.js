@@ -5,8 +5,7 @@ import { CanvasPen, SvgPen } from "./figurepens.js";
 
 const CSS_DPI = 96;
 const MM_PER_INCH = 25.4;
-/** Bounds of a size, and of a picture: what browsers draw at most. */
-export const FIGURE_BOUNDS = Object.freeze({ widthMm: [60, 420], plotsMm: [40, 420], dpi: [72, 600] });
+/** Bounds of a picture: what browsers draw at most. */
 const SIDE_PX_MAX = 16384;
 const PIXELS_MAX = 64e6;
 

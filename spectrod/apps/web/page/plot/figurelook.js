@@ -6,6 +6,7 @@ export const LINE_PX = 14;
 export const TICK_PX = 4;
 
 export const BLACK = "#000000";
+export const GRID = "#d9d9d9";
 export const GREY = "#555555";
 export const ACCENT = "#0b57a4";
 export const EVENT = "#b3261e";

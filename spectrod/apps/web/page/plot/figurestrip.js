@@ -24,9 +24,9 @@ const LABEL_RATIO = 2.5;
  */
 
 /** @returns {Places} */
-function placesOf({ newestMs, spanMs }, axis, { left, top, width, height }, direction) {
+function placesOf(strip, axis, { left, top, width, height }, direction) {
   const places = new Orientation(direction, { width, height });
-  const ageOf = (tMs) => ((newestMs - tMs) / spanMs) * places.length;
+  const ageOf = (tMs) => shareOf(strip, tMs) * places.length;
   const inFigure = (box) => [left + box.left, top + box.top, box.width, box.height];
   const lineOf = (box) => [[left + box.left, top + box.top], [left + box.left + box.width, top + box.top + box.height]];
   return {
@@ -36,6 +36,9 @@ function placesOf({ newestMs, spanMs }, axis, { left, top, width, height }, dire
   };
 }
 
+/** Age of a time as a share of the time that a waterfall shows. */
+export const shareOf = ({ newestMs, spanMs }, tMs) => (newestMs - tMs) / spanMs;
+
 /**
  * Draw the k-th waterfall of a figure.
  *
@@ -44,8 +47,9 @@ function placesOf({ newestMs, spanMs }, axis, { left, top, width, height }, dire
  * @param {number} k
  * @param {{left: number, top: number, width: number, height: number}} place
  * @param {number} scale pixels of its picture for each CSS px
+ * @param {{left: number, top: number, width: number, height: number}} lowest what its times are below, where they are beside each other
  */
-export function drawStrip(pen, figure, k, place, scale) {
+export function drawStrip(pen, figure, k, place, scale, lowest) {
   const { direction } = figure;
   const strip = figure.strips[k];
   const { kind, f0, f1 } = figure.axis;
@@ -62,7 +66,7 @@ export function drawStrip(pen, figure, k, place, scale) {
   drawTimes(pen, strip, place, places, isUpright);
   if (isUpright) {
     drawFrequenciesUpright(pen, axis, place);
-    if (k === figure.strips.length - 1) drawTimesBelow(pen, strip, figure.zone, place);
+    if (k === figure.strips.length - 1) drawTimesBelow(pen, strip, figure.zone, lowest);
   } else drawTimesBeside(pen, strip, figure.zone, place, direction === "up");
   drawEventSigns(pen, strip, place, places, isUpright);
   if (strip.title !== "") drawCaption(pen, strip.title, place);

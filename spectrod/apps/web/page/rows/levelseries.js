@@ -207,6 +207,9 @@ export class Column {
   }
 }
 
+/** Corners of the line of a run, each a time and a value: a value holds for all of its interval. */
+export const cornersOf = (run) => run.flatMap(({ t0, t1, lo, hi, last }) => [...(hi > lo ? [[t0, lo], [t0, hi]] : []), [t0, last], [t1, last]]);
+
 /** Numbers of topics change when a server starts again. */
 const keyOf = ({ endpoint, topic }) => `${endpoint} ${topic}`;
 

@@ -1,16 +1,13 @@
 /** The size of figures, and the page on paper. */
 
 import { element, themeColours } from "./dom.js";
-import { FIGURE_BOUNDS, figureCanvas } from "../plot/figurefiles.js";
+import { FIGURE_BOUNDS } from "./prefs.js";
 
 const FIELDS = Object.freeze([
   ["widthMm", "Width of a figure, mm"],
   ["plotsMm", "Height of its plots, mm"],
   ["dpi", "Resolution, dpi"],
 ]);
-/** What fits on a page of A4 and of US Letter: one figure, or two of several. */
-const printedSize = (count) => ({ widthMm: 180, plotsMm: count > 1 ? 80 : 150, dpi: 300 });
-
 /** Fields for the size of a figure, whether all panels are in it, and where its time goes. */
 export class FigureForm {
   #inputs;
@@ -59,21 +56,32 @@ export class FigureForm {
 /** Colours of figures: those of the light theme, whatever the page has. */
 export const paperColours = () => themeColours(document.getElementById("print"));
 
+let figures = null;
+
+/**
+ * Load what makes figures: a page that opens does not wait for it, and one that is printed cannot.
+ *
+ * @returns {Promise<typeof import("./figures.js")>}
+ * @throws {Error} if the server does not send it
+ */
+export function loadFigures() {
+  return import("./figures.js").then(
+    (made) => (figures = made),
+    () => {
+      throw new Error("Figures: the server does not send what makes them; reload the page");
+    },
+  );
+}
+
 /**
  * Put figures on paper in place of the page.
  *
  * @param {HTMLElement} place what is printed
- * @param {() => import("../plot/figure.js").Figure[]} figures
+ * @param {() => object[]} shown what `figureOf` takes
  */
-export function printFigures(place, figures) {
+export function printFigures(place, shown) {
   window.addEventListener("beforeprint", () => {
-    const shown = figures();
-    place.replaceChildren(...shown.map((figure) => {
-      const canvas = figureCanvas([figure], printedSize(shown.length));
-      canvas.setAttribute("role", "img");
-      canvas.setAttribute("aria-label", `${figure.title}, ${figure.time}`);
-      return canvas;
-    }));
+    place.replaceChildren(...(figures?.printedFigures(shown()) ?? ["What makes figures has not come yet: print again in a moment."]));
   });
   window.addEventListener("afterprint", () => place.replaceChildren());
 }

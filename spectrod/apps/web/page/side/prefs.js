@@ -2,7 +2,6 @@
 
 import { BOUNDS } from "../panel/view.js";
 import { namedBands } from "../rows/namedbands.js";
-import { FIGURE_BOUNDS } from "../plot/figurefiles.js";
 
 const KEY = "spectrod";
 
@@ -13,6 +12,8 @@ export const ZONES = Object.freeze(["local", "UTC", "source"]);
 /** What buttons open beside the plots: nothing at first. */
 export const PANES = Object.freeze(["state", "time", "measure", "options"]);
 
+/** Sizes of a figure: the least and the greatest. */
+export const FIGURE_BOUNDS = Object.freeze({ widthMm: [60, 420], plotsMm: [40, 420], dpi: [72, 600] });
 const FIGURE = Object.freeze({ widthMm: 160, plotsMm: 100, dpi: 300 });
 
 const LINES_MAX = 8;

@@ -2,37 +2,32 @@
 
 import { PIXELS_MAX } from "../link/demand.js";
 import { fileName, save, traceCsv } from "./export.js";
-import { paperColours } from "./figureform.js";
-import { figurePng, figureSvg } from "../plot/figurefiles.js";
+import { loadFigures, paperColours } from "./figureform.js";
 import { exportAddress } from "../rows/history.js";
 import { formatTime } from "../plot/time.js";
 import { topicTitle } from "../link/topics.js";
-
-/** Kinds of files of what the plots show. */
-const KINDS = Object.freeze({
-  png: (figures, size) => figurePng(figures, size),
-  svg: (figures, size) => figureSvg(figures, size),
-});
 
 /**
  * Save what the plots show, all kinds of one moment: `png` and `svg` figures, `csv` line spectra.
  *
  * @param {readonly string[]} kinds
  * @param {import("../panel/panels.js").Panels} panels
- * @param {{view: object, zone: string, form: import("./figureform.js").FigureForm}} shown
+ * @param {import("./figureform.js").FigureForm} form
+ * @param {() => {view: object, zone: string}} shown
  * @throws {Error} if there is nothing to save
  */
-export async function saveShown(kinds, panels, { view, zone, form }) {
-  const pictures = kinds.filter((kind) => KINDS[kind] !== undefined);
+export async function saveShown(kinds, panels, form, shown) {
+  const pictures = kinds.filter((kind) => kind !== "csv");
   const hasCsv = kinds.includes("csv");
+  const made = pictures.length > 0 ? await loadFigures() : null;
+  const { view, zone } = shown();
   const moments = panels.moments(view, form.hasActiveOnly);
   if (hasCsv && moments.every(({ moment }) => moment.row === null)) throw new Error("Spectrum (CSV): there is no data at this time");
-  const size = pictures.length > 0 ? form.size : null;
-  const figures = size === null ? [] : panels.figures(form.viewOf(view), paperColours(), form.hasActiveOnly);
-  if (size !== null && figures.length === 0) throw new Error("Picture: no channel is shown");
+  if (made !== null && moments.length === 0) throw new Error("Picture: no channel is shown");
+  const fileOf = made?.figureFiles(panels.figures(form.viewOf(view), paperColours(), form.hasActiveOnly), form.size);
   if (hasCsv) saveCsv(moments, zone);
   const title = titleOf(moments, view, zone);
-  for (const kind of pictures) save(await KINDS[kind](figures, size), fileName(title, kind));
+  for (const kind of pictures) save(await fileOf(kind), fileName(title, kind));
 }
 
 /** Channels, and the time at the top of the waterfalls. */
