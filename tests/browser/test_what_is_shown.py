@@ -20,6 +20,7 @@ SPAN_S = 10
 PLACES = 250
 """Places of each of: live, paused, past, two channels over each other."""
 BIN_HZ = 10.0
+ENBW_HZ = 15.0
 F0, F1 = 10.0, 24000.0
 LO, HI = -110.0, 0.0
 ROW_MS = 100.0
@@ -359,6 +360,69 @@ def test_live_paused_and_past(open_context, source, tmp_path):
         wait_until(later.page, is_there)
         assert check(read, sources, PAST_DB) > 0.6 * PLACES
         assert later.problems == []
+
+
+def band_level(values, k):
+    """Return the level of the k-th third octave from 1 kHz of a row, of its bins in it."""
+    lower, upper = (1000.0 * 10.0 ** ((k + half) / 10.0) for half in (-0.5, 0.5))
+    edges = (np.arange(SPEC.n_values + 1) - 0.5) * BIN_HZ
+    shares = np.clip(np.minimum(edges[1:], upper) - np.maximum(edges[:-1], lower), 0.0, None)
+    return 10.0 * np.log10((shares * 10.0 ** (values.astype(float) / 10.0)).sum() / ENBW_HZ)
+
+
+@pytest.mark.parametrize(
+    ("shown_hz", "bands"), [((1000, 1050), [0]), ((900, 2500), [0, 1, 2, 3, 4])]
+)
+def test_bars_of_which_a_view_shows_a_part(open_context, source, tmp_path, shown_hz, bands):
+    """They go to the edge of the plot, and their levels are of all of their bins, also later."""
+    with running_web(source.daemon.endpoint, "--recordings", tmp_path / "none") as (link, _):
+        fragment = view(TOPIC, f=f"{shown_hz[0]}:{shown_hz[1]}", bars="third")
+        tab = opened(open_context, link, fragment)
+        wait_for_rows(tab, source, 60)
+        tab.focus_plot()
+        tab.page.keyboard.press("Space")
+        tab.page.locator(".banner", has_text="paused").wait_for()
+        tab.page.locator("summary", has_text="Save").click()
+        check_bars(tab, source, shown_hz, bands)
+
+        t_ms = round(source.daemon.begins_ns(len(source.values) - 40) / 1e6 + ROW_MS / 2)
+        tab.page.evaluate(
+            "text => { location.hash = text; }",
+            view(TOPIC, f=f"{shown_hz[0]}:{shown_hz[1]}", bars="third", t=t_ms),
+        )
+        tab.page.locator(".banner", has_text="the past").wait_for()
+        # Rows of the waterfall end where the view does: others are asked for.
+        wait_until(tab.page, lambda: len(bars_of(saved(tab, "#save-drawing")[1])) == len(bands))
+        check_bars(tab, source, shown_hz, bands)
+        assert tab.problems == []
+
+
+def bars_of(drawing):
+    """Return the ends of bars (n, 2, 2) as shares of the plot, from its left and top."""
+    root = ET.fromstring(drawing)  # noqa: S314 - our own
+    plot = root.find(f"{SVG}clipPath/{SVG}rect")
+    left, top, width, height = (float(plot.get(key)) for key in ("x", "y", "width", "height"))
+    paths = [one.get("d") for one in root.iter(f"{SVG}path") if one.get("class") == "line now"]
+    bars = [part.split("L") for path in paths for part in path.split("M")[1:]]
+    ends = np.array([[point.split() for point in bar] for bar in bars], float).reshape(-1, 2, 2)
+    return (ends - (left, top)) / (width, height)
+
+
+def check_bars(tab, rows, shown_hz, bands):
+    """Compare the bars of a drawing with the row that the CSV beside it names."""
+    _, csv = saved(tab, "#save-csv")
+    time = csv.decode().splitlines()[1].removeprefix("# ").removesuffix(" UTC")
+    values = rows.values[rows.at(ms_of(time))]
+    ends = bars_of(saved(tab, "#save-drawing")[1])
+    assert len(ends) == len(bands)
+    levels = HI - ends[:, :, 1] * (HI - LO)
+    np.testing.assert_allclose(levels[:, 0], [band_level(values, k) for k in bands], atol=0.01)
+    assert (levels[:, 0] == levels[:, 1]).all()
+    hertz = [np.clip(1000.0 * 10.0 ** ((k - 0.5) / 10.0), *shown_hz) for k in bands]
+    at = np.log(np.array(hertz) / shown_hz[0]) / np.log(shown_hz[1] / shown_hz[0])
+    np.testing.assert_allclose(ends[:, 0, 0], at, atol=1e-4)
+    # Between two bars there is a pixel.
+    assert ends[-1, 1, 0] == pytest.approx(1, abs=0.003)
 
 
 @pytest.mark.parametrize("direction", ["down", "right"])

@@ -224,6 +224,12 @@ test("a waterfall is asked for with a value for each pixel of its own axis, and 
   assert.deepEqual([waterfall.px, trace.px, waterfall.rows_s], [420, 1600, 16]);
 });
 
+test("what a line spectrum needs beyond the view is asked for with as many values for each frequency, and not for a waterfall", () => {
+  const shown = [{ place: 0, topicId: 1, ...SHAPE, f0: 1000, f1: 1050, line: { f0: 891, f1: 1122, width: 2 * SHAPE.widthCss } }];
+  const { streams } = streamsWanted(shown, { view: makeView({ holds: ["mean"] }), limits: LIMITS, isVisible: true });
+  assert.deepEqual(streams.map(({ f0, f1, px }) => [f0, f1, px / (SHAPE.widthCss * SHAPE.ratio)]), [[1000, 1050, 1], [891, 1122, 2], [891, 1122, 2]]);
+});
+
 test("beyond the server's limit holds are left out first, then lines, and never a waterfall", () => {
   const shown = [0, 1, 2, 3].map((place) => ({ place, topicId: place, ...SHAPE }));
   const view = makeView({ holds: ["max"] });

@@ -5,7 +5,8 @@ import { test } from "node:test";
 import { legend } from "../../spectrod/apps/web/page/panel/captions.js";
 import { makeView } from "../../spectrod/apps/web/page/panel/view.js";
 import { levelOf } from "../../spectrod/apps/web/page/rows/levels.js";
-import { shownRow, smoothed, thirdOctaves, weightingA } from "../../spectrod/apps/web/page/rows/spectrumsum.js";
+import { makeAxis } from "../../spectrod/apps/web/page/plot/axis.js";
+import { axisOfBars, shownRow, smoothed, thirdOctaves, weightingA } from "../../spectrod/apps/web/page/rows/spectrumsum.js";
 import { description } from "./descriptions.js";
 
 const BINS = description({ unit: "dBFS", enbw_hz: 17.58 });
@@ -60,4 +61,30 @@ test("the legend says what lines are, and that extremes of bins have no bars", (
   const texts = (view) => legend([channel], makeView({ holds: ["max", "mean"], ...view }), { moments: [moment], seconds: [], zone: "UTC" }).map(({ text }) => text);
   assert.deepEqual(texts({ bars: "third-a" }), ["live", "no max hold: the extremes of bins are not those of bands", "average", "bins in a pixel: mean power; lines: third octaves, A weighting"]);
   assert.equal(texts({ smoothing: 6 }).at(-1), "bins in a pixel: mean power; lines: smoothed, 1/6 octave");
+});
+
+test("where bars are shown a line needs the whole of the bands at the ends of a view, as far as the topic goes", () => {
+  const view = makeView({ bars: "third" });
+  for (const kind of ["linear", "log", "mel"]) {
+    const axis = makeAxis({ kind, f0: 1000, f1: 1050, width: 800 });
+    const { f0, f1, width } = axisOfBars(axis, BINS, view);
+    assert.deepEqual([f0, f1].map((hz) => hz.toFixed(2)), ["891.25", "1122.02"]);
+    assert.equal(width, Math.round(axis.toPixel(f1) - axis.toPixel(f0)));
+  }
+  const wide = makeAxis({ kind: "linear", f0: 0, f1: 24000, width: 800 });
+  assert.equal(axisOfBars(wide, BINS, view), wide);
+  const both = makeAxis({ kind: "linear", f0: -24000, f1: 20000, width: 800 });
+  assert.deepEqual([axisOfBars(both, { ...BINS, first_hz: -24000 }, view).f0, axisOfBars(both, BINS, makeView())], [-24000, both]);
+  const beyond = makeAxis({ kind: "log", f0: 30000, f1: 40000, width: 800 });
+  assert.ok(axisOfBars(beyond, BINS, view).f0 < 30000);
+  for (const others of [null, BANDS.description, DENSITY.description]) assert.equal(axisOfBars(both, others, view), both);
+});
+
+test("a band of which a row has a part, or that is narrower than a bin, is no bar, and bins are none", () => {
+  const view = makeView({ bars: "third" });
+  const part = { ...ROW, description: { ...BINS, slices: [{ first: 88, per_value: 1, values: 3 }] } };
+  assert.equal(shownRow(part, view).description.n_bins, 0);
+  const channel = { info: { source: "a", channel: "0", product: "dbfs" }, unsent: { has: () => false }, description: BINS, reference: null };
+  const shown = { moments: [{ tMs: 0, row: part, holds: {} }], seconds: [], zone: "UTC" };
+  assert.equal(legend([channel], view, shown).at(-1).text, "bins in a pixel: mean power; lines: none, as no third octave here is a bin wide and known as a whole");
 });

@@ -44,13 +44,14 @@ function ballisticsOf(role, { decay, holdTime, timeConstant }) {
 function streamOf(shown, role, { view, limits, isVisible }) {
   const isWaterfall = role === "waterfall";
   const isHold = !isWaterfall && role !== "trace";
+  const { f0, f1, width } = (!isWaterfall && shown.line) || { ...shown, width: shown.widthCss };
   const rows = isWaterfall ? rowsWanted(view.span, shown.lengthPx, limits.rows_s) : TRACE_ROWS_S;
   return {
     id: streamId(shown.place, role),
     topic_id: shown.topicId,
-    f0: shown.f0,
-    f1: shown.f1,
-    px: pixelsWanted(isWaterfall ? shown.breadthCss : shown.widthCss, shown.ratio, limits.values),
+    f0,
+    f1,
+    px: pixelsWanted(isWaterfall ? shown.breadthCss : shown.widthCss, (shown.ratio * width) / shown.widthCss, limits.values),
     axis: shown.axis,
     of: isHold ? role : "rows",
     stat: view.statistic,
@@ -65,8 +66,8 @@ function streamOf(shown, role, { view, limits, isVisible }) {
  * List the streams for what is shown, waterfalls first and holds last, as far as the limit goes.
  *
  * @param {Array<{place: number, topicId: number, f0: number, f1: number, axis: string, widthCss: number,
- *   breadthCss: number, lengthPx: number, ratio: number, isFine: boolean}>} shown topics on the screen; `widthCss` of the
- *   line spectrum, `breadthCss` of the waterfall's frequency axis, `lengthPx` of its time axis, `isFine`: whether its rows need 16 bits
+ *   breadthCss: number, lengthPx: number, ratio: number, isFine: boolean, line?: import("../plot/axis.js").Axis}>} shown topics on the screen; `widthCss` of the
+ *   line spectrum, `line`: what that needs, if it is more than the view, `breadthCss` of the waterfall's frequency axis, `lengthPx` of its time axis, `isFine`: whether its rows need 16 bits
  * @param {{view: object, limits: {streams: number, values: number, rows_s: number}, isVisible: boolean}} given
  * @returns {{streams: object[], left: Array<{place: number, role: string}>}} `left`: beyond the limit
  */

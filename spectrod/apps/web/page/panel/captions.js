@@ -3,14 +3,17 @@
 import { durationText, rowsDueMs } from "../side/status.js";
 import { lineText } from "../plot/linekinds.js";
 import { decimalsOf, formatHertz, formatLevel, formatTime } from "../plot/time.js";
-import { hasBars, hasNoBars } from "../rows/spectrumsum.js";
+import { hasBars, hasNoBars, shownRow } from "../rows/spectrumsum.js";
 import { topicText, topicTitle } from "../link/topics.js";
 
 const BARS = Object.freeze({ third: "third octaves", "third-a": "third octaves, A weighting" });
 
 /** How line spectra differ from what was measured; empty if not. */
-function shapeText({ smoothing = 0, bars = "none" }, { description, info }) {
+function shapeText(view, { description, info }, { row }) {
+  const { smoothing = 0, bars = "none" } = view;
   if (info?.less !== undefined) return "";
+  const hasNone = bars !== "none" && row !== null && shownRow(row, view).description.n_bins === 0;
+  if (hasNone) return "; lines: none, as no third octave here is a bin wide and known as a whole";
   if (bars !== "none" && description !== null && hasBars(description)) return `; lines: ${BARS[bars]}`;
   return smoothing > 0 ? `; lines: smoothed, 1/${smoothing} octave` : "";
 }
@@ -28,7 +31,7 @@ const STATISTICS = Object.freeze({ max: "max", mean: "mean power" });
  * @returns {Array<{text: string, colour: string | null}>}
  */
 export function legend(channels, view, { moments, seconds = [], zone }) {
-  const note = { text: `bins in a pixel: ${STATISTICS[view.statistic]}${shapeText(view, channels[0])}`, colour: null };
+  const note = { text: `bins in a pixel: ${STATISTICS[view.statistic]}${shapeText(view, channels[0], moments[0])}`, colour: null };
   const texts = (k) => view.holds.map((name) => ({ name, text: lineText(name, view), why: whyNoHold(channels[k], moments[k], view, name) }));
   if (channels.length > 1) {
     const lines = channels.map(({ info }, k) => ({ text: [topicTitle(info), timeText(moments[k], view, zone)].filter(Boolean).join("  "), colour: `series${k}` }));

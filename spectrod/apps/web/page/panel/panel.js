@@ -17,7 +17,7 @@ import { rangeKey, rangeOf } from "./ranges.js";
 import { axisOf, limitsOf } from "../rows/range.js";
 import { differenceOf } from "../rows/difference.js";
 import { levelOfPixel } from "../rows/rowat.js";
-import { hasNoBars, shownRow } from "../rows/spectrumsum.js";
+import { axisOfBars, hasNoBars, shownRow } from "../rows/spectrumsum.js";
 import { differenceMap } from "../plot/palette.js";
 import { Orientation, wayIn } from "../plot/orientation.js";
 import { drawFrequencyRuler, drawGrid, drawLevelRuler } from "../plot/ruler.js";
@@ -141,8 +141,9 @@ export class Panel {
       return { f0: 0, f1, axis: "linear", ...size };
     }
     const limits = limitsOf(described, view.axis);
-    const { f0, f1, kind } = axisOf(view, limits, widthCss);
-    return { f0, f1, axis: kind, ...size };
+    const axis = axisOf(view, limits, widthCss);
+    const { f0, f1, kind } = axis;
+    return { f0, f1, axis: kind, line: axisOfBars(axis, channel.description, view), ...size };
   }
 
   #stripOf(channel) {
@@ -363,10 +364,14 @@ export class Panel {
   }
 
   /** What is known of a channel at a time; `t1` null: now. */
-  #momentAt(channel, { times, span, statistic }, t1) {
+  #momentAt(channel, view, t1) {
+    const { times, span, statistic } = view;
     const strip = this.#stripOf(channel);
     const { rows, lengthPx } = strip;
-    const about = times.includes(t1) && t1 !== null ? strip.about(statistic, this.axis) : null;
+    const axis = axisOfBars(this.axis, channel.description, view);
+    // Rows of the waterfall end where the view does, and bands do not.
+    const isAsked = times.includes(t1) || (axis !== this.axis && !channel.isKeptAt(t1));
+    const about = isAsked && t1 !== null ? strip.about(statistic, axis) : null;
     const hasServer = about !== null && this.#session.hello?.has_history === true;
     const fine = about === null ? null : (scale) => (hasServer ? this.#cursorRows.at(about, t1, scale) : null);
     return momentOf(channel, { rows, t1, msPerPx: (1000 * span) / lengthPx, fine });

@@ -4,7 +4,8 @@
  * Both are sums of power, so rows must have the mean power of their bins, not the greatest.
  */
 
-import { valueEdges } from "../plot/axis.js";
+import { makeAxis, valueEdges } from "../plot/axis.js";
+import { extentOf } from "./bins.js";
 import { levelTable } from "./levels.js";
 
 const FINE = Object.freeze({ bits: 16, lo: -327.67, step: 0.01 });
@@ -133,6 +134,22 @@ function thirdsWithin(f0, f1, bin_hz) {
   }
 }
 
+/**
+ * The axis of what a line spectrum needs: where bars are shown, an axis that goes on to the ends of the bands of which a view shows a part, as far as
+ * the topic goes; with as many pixels for each frequency.
+ *
+ * @param {import("../plot/axis.js").Axis} axis of the view
+ */
+export function axisOfBars(axis, description, { bars }) {
+  if (bars === "none" || description === null || !hasBars(description)) return axis;
+  const edge = (hz, half) => 1000 * 10 ** ((Math.round(10 * Math.log10(Math.max(0, hz) / 1000)) + half) / 10);
+  const extent = extentOf(description);
+  const f0 = Math.min(axis.f0, Math.max(extent.f0, edge(axis.f0, -0.5)));
+  const f1 = Math.max(axis.f1, Math.min(extent.f1, edge(axis.f1, 0.5)));
+  const width = Math.round(axis.toPixel(f1) - axis.toPixel(f0));
+  return f0 === axis.f0 && f1 === axis.f1 ? axis : makeAxis({ kind: axis.kind, f0, f1, width });
+}
+
 /** Whether bars of bands can be made of a topic's rows: of bins that are levels, not densities. */
 export function hasBars({ edges_hz, enbw_hz, unit, isDifference = false }) {
   return !isDifference && !edges_hz && enbw_hz > 0 && !String(unit).includes("/Hz");
@@ -161,7 +178,6 @@ export function thirdOctaves(row, isWeighted) {
     const edges = [0, 1].map((end) => found.map((band) => band[end]));
     return { edges_hz: edges, n_bins: found.length, slices: [{ first: 0, per_value: 1, values: found.length }] };
   });
-  if (bands.n_bins === 0) return row;
   const sum = new PowerSum(row, gain);
   const [lower, upper] = bands.edges_hz;
   const values = Uint16Array.from(lower, (f1, k) => {
