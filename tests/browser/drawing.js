@@ -120,10 +120,10 @@ window.loseContext = async () => {
 };
 
 /** Draw spectra of the given values into a new canvas of 400 x 200, 0 dB at the top, -100 below. */
-window.drawTrace = ({ layers, axis, edges = null, bits = 8 }) => {
+window.drawTrace = ({ layers, axis, edges = null, bits = 8, isDifference = false }) => {
   const values = layers[0].values.length;
   const sent = bits === 8 ? { bits, lo: -127, step: 0.5 } : { bits, lo: -327.67, step: 0.01 };
-  const description = { ...describe({ values }), edges_hz: edges, ...sent };
+  const description = { ...describe({ values }), edges_hz: edges, isDifference, ...sent };
   const Values = bits === 8 ? Uint8Array : Uint16Array;
   const trace = new Trace(addCanvas());
   trace.resize(400, 200);

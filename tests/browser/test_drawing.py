@@ -280,6 +280,16 @@ def test_bands_are_bars(page):
     assert not opacity[:49].any()
 
 
+def test_bars_of_differences_begin_at_0_db(page):
+    """One of -50 dB is tinted from 0 dB, here the top, down to its level, and not below."""
+    given = {"edges": [[0, 12000], [12000, 24000]], "isDifference": True}
+    opacity = trace(page, [155, 0], style={"isFilled": True, "width": 2}, **given)
+    assert (opacity[99:101, :198] > 200).all()
+    assert (opacity[:99, 2:198] > 0).all()
+    assert not opacity[102:].any()
+    assert not opacity[:, 201:].any()
+
+
 def busy_s(session):
     """Return the processor time of the browser's processes so far [s]."""
     processes = session.send("SystemInfo.getProcessInfo")["processInfo"]

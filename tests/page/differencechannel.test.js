@@ -4,6 +4,7 @@ import { test } from "node:test";
 
 import { Session } from "../../spectrod/apps/web/page/link/session.js";
 import { topicTitle } from "../../spectrod/apps/web/page/link/topics.js";
+import { legend } from "../../spectrod/apps/web/page/panel/captions.js";
 import { centred, rangeKey, rangeOf, withRange } from "../../spectrod/apps/web/page/panel/ranges.js";
 import { makeView } from "../../spectrod/apps/web/page/panel/view.js";
 import { codeColors, differenceMap } from "../../spectrod/apps/web/page/plot/palette.js";
@@ -15,7 +16,7 @@ import { LevelFollower } from "../../spectrod/apps/web/page/rows/follow.js";
 import { exportAddress, historyAddress, keyOf } from "../../spectrod/apps/web/page/rows/history.js";
 import { codeOf, levelOf } from "../../spectrod/apps/web/page/rows/levels.js";
 import { rowSpan, previousOf } from "../../spectrod/apps/web/page/rows/rowspan.js";
-import { shownRow } from "../../spectrod/apps/web/page/rows/spectrumsum.js";
+import { hasBars, shownRow } from "../../spectrod/apps/web/page/rows/spectrumsum.js";
 import { description, random, row } from "./descriptions.js";
 
 const BINS = 5;
@@ -155,11 +156,11 @@ test("line spectra are subtracted when both are of one time", () => {
     channel.take("trace", row(Uint16Array.from({ length: BINS }, (_, bin) => (bin === 2 ? NOTHING : code(level))), { tMs }), channel.descriptions.trace, tMs, () => {});
   };
   trace(a, 0, -20);
-  assert.equal(difference.subtractTraces(), false);
+  assert.equal(difference.subtractNewest("trace"), false);
   trace(b, ROW_MS, -30);
-  assert.equal(difference.subtractTraces(), false);
+  assert.equal(difference.subtractNewest("trace"), false);
   trace(a, ROW_MS, -20);
-  assert.equal(difference.subtractTraces(), true);
+  assert.equal(difference.subtractNewest("trace"), true);
   assert.deepEqual(levelsOf(difference.newest), [10, 10, NaN, 10, 10]);
   difference.keepReference(difference.newest);
   assert.deepEqual(levelsOf(difference.reference), [10, 10, NaN, 10, 10]);
@@ -228,4 +229,59 @@ test("0 dB has the middle colour in both themes, and the ends are red and blue",
     assert.ok(high[0] > high[2] + 60, "red above");
     assert.ok(Math.max(...middle) - Math.min(...middle) < 12, "grey at 0");
   }
+});
+
+const WIDE = { ...FINE, nfft: 4096, enbw_hz: 17.58, statistic: "mean" };
+const noise = (seed) => {
+  const next = random(seed);
+  return Uint16Array.from({ length: 2049 }, () => code(-90 + 60 * next()));
+};
+
+/** Two channels of random rows of one time, and their difference. */
+function noisy(changes = {}) {
+  const about = description({ ...WIDE, ...changes });
+  const channels = [1, 2].map((id) => channelOf(id, `c${id}`, { ...WIDE, ...changes }));
+  channels.forEach((channel, k) => {
+    for (const role of ["trace", "mean"]) channel.take(role, row(noise(k + (role === "mean" ? 10 : 1)), { tMs: 0 }), about, 0, () => {});
+  });
+  return { channels, difference: new DifferenceChannel(...channels, 64) };
+}
+
+const levels = (shown) => Array.from(shown.values, (value) => levelOf(shown.description, value));
+
+test("bars and smoothed lines of a difference are the difference of those of both, to a step", () => {
+  const { channels: [a, b], difference } = noisy();
+  assert.equal(difference.subtractNewest("trace"), true);
+  for (const view of [{ bars: "third", smoothing: 0 }, { bars: "third-a", smoothing: 0 }, { bars: "none", smoothing: 6 }]) {
+    const [ofA, ofB] = [a, b].map(({ trace }) => levels(shownRow(trace, view)));
+    const shown = shownRow(difference.trace, view);
+    assert.equal(shown.description.isDifference, true);
+    assert.equal(Boolean(shown.description.edges_hz), view.bars !== "none");
+    levels(shown).forEach((level, k) => assert.ok(Math.abs(level - (ofA[k] - ofB[k])) < 0.0051));
+    assert.equal(levels(shown).length, ofA.length);
+  }
+  assert.equal(hasBars(difference.description), true);
+  const alone = { ...difference.trace, of: undefined };
+  assert.equal(shownRow(alone, { bars: "third", smoothing: 0 }), alone, "bins of a difference are no power to sum up");
+});
+
+test("densities have no bars as differences either", () => {
+  const { difference } = noisy({ unit: "dB re FS^2/Hz" });
+  difference.subtractNewest("trace");
+  assert.equal(hasBars(difference.description), false);
+  assert.equal(shownRow(difference.trace, { bars: "third", smoothing: 0 }).description.edges_hz, null);
+});
+
+test("averages are subtracted as line spectra are, extremes are not, and the legend says why", () => {
+  const { channels: [a, b], difference } = noisy();
+  assert.equal(difference.subtractNewest("mean"), true);
+  const [ofA, ofB] = [a, b].map(({ holds }) => levels({ ...holds.mean }));
+  levels(difference.holds.mean).forEach((level, k) => assert.ok(Math.abs(level - (ofA[k] - ofB[k])) < 0.0051));
+  b.holds = {};
+  assert.equal(difference.subtractNewest("mean"), false);
+  const moment = { tMs: 0, row: { ...difference.holds.mean, of: undefined }, holds: difference.holds };
+  const texts = legend([difference], makeView({ holds: ["max", "mean"], bars: "third" }), { moments: [moment], zone: "UTC" }).map(({ text }) => text);
+  assert.deepEqual(texts, ["live", "no max hold: the extremes of bins are not those of bands", "average", "bins in a pixel: mean power; lines: bins, as the two spectra of this time are not there"]);
+  const plain = legend([difference], makeView({ holds: ["min"] }), { moments: [moment], zone: "UTC" }).map(({ text }) => text);
+  assert.equal(plain[1], "no min hold: the extremes of both are not those of their difference");
 });

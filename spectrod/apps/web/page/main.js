@@ -322,7 +322,7 @@ function rest() {
 function showView() {
   session.select(view.topics, view.less);
   panels.arrange(view);
-  for (const channel of session.channels) channel.keepHolds(view.holds);
+  for (const channel of [...session.channels, ...panels.channels]) channel.keepHolds(view.holds);
   panels.touch();
   showSeason();
   showControls();
@@ -344,6 +344,8 @@ function chooseLess(less) {
   const { subtracted, isSubtractedShown } = session;
   const shown = session.channels.filter((channel) => channel !== subtracted || isSubtractedShown);
   change({ less, topics: shown.map(({ info }) => session.nameOf(info)) });
+  // Averages that are subtracted are of the same time.
+  if (less !== "" && view.holds.includes("mean")) own.resetHolds();
 }
 
 /** Let a drag in a waterfall select, once. */

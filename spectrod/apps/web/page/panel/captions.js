@@ -3,16 +3,16 @@
 import { durationText, rowsDueMs } from "../side/status.js";
 import { lineText } from "../plot/linekinds.js";
 import { decimalsOf, formatHertz, formatLevel, formatTime } from "../plot/time.js";
-import { hasBars, hasNoBars, shownRow } from "../rows/spectrumsum.js";
+import { hasBars, hasNoBars, hasSums, shownRow } from "../rows/spectrumsum.js";
 import { topicText, topicTitle } from "../link/topics.js";
 
 const BARS = Object.freeze({ third: "third octaves", "third-a": "third octaves, A weighting" });
 
 /** How line spectra differ from what was measured; empty if not. */
-function shapeText(view, { description, info }, { row }) {
+function shapeText(view, { description }, { row }) {
   const { smoothing = 0, bars = "none" } = view;
-  if (info?.less !== undefined) return "";
-  const hasNone = bars !== "none" && row !== null && shownRow(row, view).description.n_bins === 0;
+  if (hasSums(view) && row?.description.isDifference && row.of === undefined) return "; lines: bins, as the two spectra of this time are not there";
+  const hasNone = bars !== "none" && row !== null && !(shownRow(row, view)?.description.n_bins > 0);
   if (hasNone) return "; lines: none, as no third octave here is a bin wide and known as a whole";
   if (bars !== "none" && description !== null && hasBars(description)) return `; lines: ${BARS[bars]}`;
   return smoothing > 0 ? `; lines: smoothed, 1/${smoothing} octave` : "";

@@ -15,9 +15,9 @@ import { Overlay } from "./overlay.js";
 import { makeParts, showLegend } from "./panelparts.js";
 import { rangeKey, rangeOf } from "./ranges.js";
 import { axisOf, limitsOf } from "../rows/range.js";
-import { differenceOf } from "../rows/difference.js";
+import { differenceOf, differenceWith } from "../rows/difference.js";
 import { levelOfPixel } from "../rows/rowat.js";
-import { axisOfBars, hasNoBars, shownRow } from "../rows/spectrumsum.js";
+import { axisOfBars, hasNoBars, hasSums, shownRow } from "../rows/spectrumsum.js";
 import { differenceMap } from "../plot/palette.js";
 import { Orientation, wayIn } from "../plot/orientation.js";
 import { drawFrequencyRuler, drawGrid, drawLevelRuler } from "../plot/ruler.js";
@@ -53,6 +53,8 @@ function storedLayer({ name, row, points }, k, { view, colours, ratio }) {
   const style = { name, colour: colours[colour], width: shape.width * ratio, dash: shape.dash.map((px) => px * ratio), isFilled: false };
   return points === undefined ? { ...shownRow(row, view), style } : { points, style: { ...style, width: 2 * ratio, dash: null } };
 }
+
+const differenceAt = ([row, other]) => (row === null || other === null ? null : differenceWith(row, other));
 
 /** One panel. Its elements are made once; `draw` brings them up to date. */
 export class Panel {
@@ -324,7 +326,7 @@ export class Panel {
       const { row, holds } = this.momentOf(channel, view);
       const names = view.holds.filter((name) => !hasNoBars(name, channel.description, view));
       const still = [...names.map((name) => holds[name]), channel.reference, seconds[k]?.row, isLive ? null : row, ...stored.map((one) => one.row)];
-      const held = still.filter(Boolean).map((one) => shownRow(one, view));
+      const held = still.filter(Boolean).map((one) => shownRow(one, view)).filter(Boolean);
       const shown = { rows, line: isLive ? shownRow(row, view) : null, held, tops };
       return shownLevels(shown, this.axis, { newestMs, spanMs: 1000 * view.span });
     });
@@ -369,11 +371,14 @@ export class Panel {
     const strip = this.#stripOf(channel);
     const { rows, lengthPx } = strip;
     const axis = axisOfBars(this.axis, channel.description, view);
-    // Rows of the waterfall end where the view does, and bands do not.
-    const isAsked = times.includes(t1) || (axis !== this.axis && !channel.isKeptAt(t1));
+    // Rows of the waterfall end where the view does, and bands do not; those of a difference are not of two spectra that can be summed.
+    const hasParts = hasSums(view) && channel.info.less !== undefined;
+    const isAsked = times.includes(t1) || ((hasParts || axis !== this.axis) && !channel.isKeptAt(t1));
     const about = isAsked && t1 !== null ? strip.about(statistic, axis) : null;
     const hasServer = about !== null && this.#session.hello?.has_history === true;
-    const fine = about === null ? null : (scale) => (hasServer ? this.#cursorRows.at(about, t1, scale) : null);
+    const at = (topic, scale) => this.#cursorRows.at({ ...about, topic }, t1, scale);
+    const whole = (topic, scale) => (hasParts ? differenceAt([{ ...topic, less: undefined }, topic.less].map((one) => at(one, scale))) : at(topic, scale));
+    const fine = about === null ? null : (scale) => (hasServer ? whole(about.topic, scale) : null);
     return momentOf(channel, { rows, t1, msPerPx: (1000 * span) / lengthPx, fine });
   }
 

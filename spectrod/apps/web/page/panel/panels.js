@@ -216,12 +216,12 @@ export class Panels {
   append(channel, role, row, description) {
     const panel = this.#panelOf(channel);
     if (panel?.channels.includes(channel)) panel.append(channel, role, row, description);
-    if (role === "trace") this.#subtractTraces(channel);
+    if (role !== "waterfall") this.#subtractNewest(channel, role);
   }
 
-  #subtractTraces(channel) {
-    for (const one of this.#differences.filter((difference) => difference.has(channel))) {
-      if (one.subtractTraces()) this.#panelOf(one).append(one, "trace");
+  #subtractNewest(channel, role) {
+    for (const one of this.#differences.filter((difference) => difference.has(channel) && !difference.unsent.has(role))) {
+      if (one.subtractNewest(role)) this.#panelOf(one).append(one, role);
     }
   }
 

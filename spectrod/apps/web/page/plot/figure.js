@@ -176,7 +176,9 @@ function drawSpectrum(pen, figure, axis, place) {
     for (const layer of figure.layers) {
       const { colour, width: thick, dash } = layer.style;
       const lines = layerLines(layer, axis, toY).map((points) => points.map(([x, y]) => [left + x, y]));
-      if (layer.style.isFilled) for (const [[x0, y], [x1]] of lines) pen.rect(x0, y, x1 - x0, top + height - y, { fill: colour, opacity: 0.2 });
+      // Differences go up and down from 0 dB.
+      const base = layer.description?.isDifference ? toY(0) : top + height;
+      if (layer.style.isFilled) for (const [[x0, y], [x1]] of lines) pen.rect(x0, Math.min(y, base), x1 - x0, Math.abs(base - y), { fill: colour, opacity: 0.2 });
       pen.lines(lines, { name: `line ${layer.style.name ?? ""}`.trim(), stroke: colour, width: 0.75 * thick, dash });
     }
   });

@@ -170,13 +170,14 @@ export class Trace {
   /** Return the tops of bars; their areas go into `area`, if there is one. */
   #bars(values, description, area) {
     const levels = levelTable(description);
-    const { height } = this.canvas;
+    // Differences go up and down from 0 dB.
+    const base = description.isDifference ? this.#y(0) : this.canvas.height;
     const line = new Path2D();
     for (const { index, x0, x1 } of this.#shapeOf(description, bandBars)) {
       const level = levels[values[index]];
       if (Number.isNaN(level)) continue;
       const y = this.#y(level);
-      area?.rect(x0, y, x1 - x0, height - y);
+      area?.rect(x0, y, x1 - x0, base - y);
       line.moveTo(x0, y);
       line.lineTo(x1, y);
     }

@@ -49,7 +49,7 @@ function makePlan(a, b) {
     if (last?.per_value === per_value && last.first + last.values * per_value === from.bin) last.values += 1;
     else slices.push({ first: from.bin, per_value, values: 1 });
   }
-  return { cells, widthsA: widthsOf(startsA), widthsB: widthsOf(startsB), description: Object.freeze({ ...a, ...FINE, unit: "dB", ref: REFERENCE, isDifference: true, slices }) };
+  return { cells, widthsA: widthsOf(startsA), widthsB: widthsOf(startsB), description: Object.freeze({ ...a, ...FINE, unit: "dB", ref: REFERENCE, isDifference: true, hasDensities: isDensity(a), slices }) };
 }
 
 const widthsOf = (starts) => starts.slice(1).map((end, k) => end - starts[k]);
@@ -75,6 +75,9 @@ export function whyNoDifference(a, b) {
 }
 
 const levelsText = ({ unit, ref }) => (ref ? `${unit} re ${ref}` : unit);
+
+/** Whether levels are those of densities. */
+export const isDensity = ({ unit, hasDensities }) => hasDensities ?? String(unit).includes("/Hz");
 
 /** Description of the difference of two topics of the same bins. */
 export const describeDifference = (a, b) => planOf(a, b).description;
@@ -103,4 +106,10 @@ export function differenceOf(row, other) {
     return Number.isNaN(level) ? NO_DATA : Math.max(0, Math.min(NO_DATA - 1, Math.round((level - FINE.lo) / FINE.step)));
   });
   return { ...row, values, description };
+}
+
+/** The difference as `differenceOf` has it, with both rows: what is summed over frequency is subtracted after that. */
+export function differenceWith(row, other) {
+  const found = differenceOf(row, other);
+  return found && { ...found, of: [row, other] };
 }

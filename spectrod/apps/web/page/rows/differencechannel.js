@@ -2,12 +2,12 @@
 
 import { Channel } from "./channel.js";
 import { FLAG_GAP } from "./decode.js";
-import { describeDifference, differenceOf, whyNoDifference } from "./difference.js";
+import { describeDifference, differenceOf, differenceWith, whyNoDifference } from "./difference.js";
 import { nearestIndex } from "./rowat.js";
 
 /** Longest time that one call subtracts rows, of those that were there before the difference was asked for [ms]. */
 const SLICE_MS = 8;
-const HOLDS = Object.freeze(["max", "min", "mean"]);
+const EXTREMES = Object.freeze(["max", "min"]);
 
 const lengthMs = ({ merged, description }) => 1000 * merged * description.row_s;
 
@@ -32,7 +32,7 @@ export class DifferenceChannel extends Channel {
     super(infoOf(minuend, subtrahend), minuend.place, rows);
     this.#minuend = minuend;
     this.#subtrahend = subtrahend;
-    this.setUnsent(HOLDS, "there are none of differences");
+    this.setUnsent(EXTREMES, "the extremes of both are not those of their difference");
     // Of rows in steps of 0.5 dB the difference is 0.5 dB off.
     minuend.isFine = subtrahend.isFine = true;
   }
@@ -107,11 +107,11 @@ export class DifferenceChannel extends Channel {
     made.push(one);
   }
 
-  /** Subtract the newest rows of 16 bits, if they are of one time; return whether they are. */
-  subtractTraces() {
-    const [a, b] = [this.#minuend.trace, this.#subtrahend.trace];
-    const found = a === null || b === null || !isPair(a, b) ? null : differenceOf(a, b);
-    if (found !== null) this.#takeRow("trace", found);
+  /** Subtract the newest rows of a role, `trace` or `mean`, if they are of one time; return whether they are. */
+  subtractNewest(role) {
+    const [a, b] = [this.#minuend, this.#subtrahend].map((channel) => (role === "trace" ? channel.trace : channel.holds[role]));
+    const found = a && b && isPair(a, b) ? differenceWith(a, b) : null;
+    if (found !== null) this.#takeRow(role, found);
     return found !== null;
   }
 

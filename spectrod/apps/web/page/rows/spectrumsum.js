@@ -6,6 +6,7 @@
 
 import { makeAxis, valueEdges } from "../plot/axis.js";
 import { extentOf } from "./bins.js";
+import { differenceOf, isDensity } from "./difference.js";
 import { levelTable } from "./levels.js";
 
 const FINE = Object.freeze({ bits: 16, lo: -327.67, step: 0.01 });
@@ -151,8 +152,9 @@ export function axisOfBars(axis, description, { bars }) {
 }
 
 /** Whether bars of bands can be made of a topic's rows: of bins that are levels, not densities. */
-export function hasBars({ edges_hz, enbw_hz, unit, isDifference = false }) {
-  return !isDifference && !edges_hz && enbw_hz > 0 && !String(unit).includes("/Hz");
+export function hasBars(description) {
+  const { edges_hz, enbw_hz } = description;
+  return !edges_hz && enbw_hz > 0 && !isDensity(description);
 }
 
 /** Whether a hold has no bars in a view: the sum of the extremes of bins is not the extreme of their sum. */
@@ -195,19 +197,23 @@ function isOfGreatest({ statistic, slices }) {
   return statistic === "max" && slices.some(({ per_value }) => per_value > 1);
 }
 
+/** Whether a view shows sums over frequency. */
+export const hasSums = ({ smoothing = 0, bars = "none" }) => smoothing > 0 || bars !== "none";
+
 /**
  * A row as a view shows its line: as it is, smoothed, or as bars. Made once for each row. One that was made with
- * the greatest of bins stays as it is.
+ * the greatest of bins stays as it is, and so does a difference of which both rows are not there.
  *
- * @param {{values: ArrayLike<number>, description: object}} row
+ * @param {{values: ArrayLike<number>, description: object, of: object[] | undefined}} row `of`: see `differenceWith`
  * @param {{smoothing: number, bars: string}} view
  */
-export function shownRow(row, { smoothing, bars }) {
-  if (row === null || row.description.isDifference || (smoothing === 0 && bars === "none") || isOfGreatest(row.description)) return row;
+export function shownRow(row, view) {
+  if (row === null || !hasSums(view) || isOfGreatest(row.description) || (row.description.isDifference && row.of === undefined)) return row;
+  const { smoothing, bars } = view;
   const key = `${smoothing} ${bars}`;
   let found = shown.get(row);
   if (found?.key !== key) {
-    found = { key, row: bars === "none" ? smoothed(row, smoothing) : thirdOctaves(row, bars === "third-a") };
+    found = { key, row: row.of ? differenceOf(...row.of.map((one) => shownRow(one, view))) : bars === "none" ? smoothed(row, smoothing) : thirdOctaves(row, bars === "third-a") };
     shown.set(row, found);
   }
   return found.row;
