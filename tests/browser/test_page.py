@@ -1,6 +1,7 @@
 """The page in Chromium, with the real server and a real daemon behind it."""
 
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -565,6 +566,22 @@ def test_harmonics_of_the_cursor_have_lines_numbers_and_levels(tab):
     second.filter(has_text=re.compile(r"^-\d+\.\d dB re A$")).wait_for()
     tab.page.keyboard.press("h")
     lines.first.wait_for(state="hidden")
+    assert tab.problems == []
+
+
+def test_harmonics_hide_neither_each_other_nor_the_waterfall(tab):
+    """Lines are 4 px apart at least, also where frequency goes up; no number is over another."""
+    tab.open(f"v=1&topic={MIC}&axis=log&f=10:24000&c=1000&harm=1&rows=right")
+    numbers = tab.page.locator(".trace .harmonic > span:visible")
+    numbers.nth(3).wait_for()
+    shown = [one.bounding_box() for one in numbers.all()]
+    assert all(a["x"] + a["width"] <= b["x"] for a, b in itertools.pairwise(shown))
+    assert numbers.first.inner_text() == "2"
+    lines = tab.page.locator(".waterfall .harmonic:visible")
+    places = [one.bounding_box()["y"] for one in lines.all()]
+    apart = [above - below for above, below in itertools.pairwise(places)]
+    assert 3 < len(places) < 20
+    assert min(apart) >= 4 - 0.1
     assert tab.problems == []
 
 

@@ -76,6 +76,16 @@ test("levels go down from the top at even steps", () => {
   assert.deepEqual(levelTicks(-0.3, 0.3, 100).map(({ label }) => label), ["0.2", "0.0", "-0.2"]);
 });
 
+test("a level axis of any range and height has two levels at least", () => {
+  assert.deepEqual(levelTicks(-35, -15, 46).map(({ label }) => label), ["-20", "-30"]);
+  const next = random(4);
+  for (let n = 0; n < 5000; n += 1) {
+    const lo = 400 * (next() - 0.5);
+    const [hi, height] = [lo + 10 ** (3 * next() - 1), 1 + 300 * next()];
+    assert.ok(levelTicks(lo, hi, height).length > 1, `${lo} to ${hi} in ${height} px`);
+  }
+});
+
 test("a level axis that cannot be drawn has no ticks", () => {
   for (const [lo, hi, height] of [[0, 0, 100], [1, 0, 100], [0, 1, 0], [NaN, 1, 10]]) {
     assert.deepEqual(levelTicks(lo, hi, height), []);

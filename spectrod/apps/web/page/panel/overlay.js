@@ -4,6 +4,9 @@ import { element, setText, shift } from "../side/dom.js";
 
 const CURSORS = ["A", "B"];
 const LABEL_GAP_PX = 6;
+/** Harmonics that are closer together would hide the spectrum, and their numbers each other [CSS px]. */
+const LINES_APART_PX = 4;
+const NUMBERS_APART_PX = 22;
 
 /**
  * Place of a cursor's label [CSS px from the cursor]: beside it, on the side with more room, and whole where
@@ -76,9 +79,18 @@ export class Overlay {
       this.#harmonics.push(line);
       this.root.append(line);
     }
+    let [lineAt, numberAt] = [-Infinity, -Infinity];
     this.#harmonics.forEach((line, k) => {
-      this.#put(line, harmonics[k]?.hz);
-      if (!line.hidden) setText(line.firstElementChild, String(harmonics[k].n));
+      const { n, hz } = harmonics[k] ?? {};
+      const tone = this.#toTone(hz);
+      this.#put(line, tone - lineAt >= LINES_APART_PX ? hz : undefined);
+      if (line.hidden) return;
+      lineAt = tone;
+      const [number] = line.children;
+      number.hidden = tone - numberAt < NUMBERS_APART_PX;
+      if (number.hidden) return;
+      numberAt = tone;
+      setText(number, String(n));
     });
   }
 

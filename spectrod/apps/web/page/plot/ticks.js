@@ -175,7 +175,9 @@ function metricLabel(hz) {
  */
 export function levelTicks(lo, hi, height) {
   if (!(hi > lo) || !(height > 0)) return [];
-  const { step, decimals } = niceStep(((hi - lo) * LEVEL_TICK_PX) / Math.max(height, LEVEL_TICK_PX));
+  const floor = ((hi - lo) * LEVEL_TICK_PX) / Math.max(height, LEVEL_TICK_PX);
+  // One number is no scale: where there is little room the step is halved until there are two.
+  const { step, decimals } = [1, 2, 4].map((share) => niceStep(floor / share)).find((nice) => multiples(lo, hi, nice.step).length > 1) ?? niceStep(floor);
   return multiples(lo, hi, step)
     .map((value) => ({
       px: ((hi - value) / (hi - lo)) * height,
