@@ -88,6 +88,7 @@ globalThis.fetch = async (...given) => {
 };
 """
 NOTE_STRIPS = """async () => {
+  const { CursorRows } = await import("./page/rows/cursorrow.js");
   const { Strip } = await import("./page/panel/strip.js");
   const { rowAt, rowsOfLine } = await import("./page/rows/rowat.js");
   globalThis.rowsOfLine = (rows, line, msPerPx) =>
@@ -106,10 +107,19 @@ NOTE_STRIPS = """async () => {
   };
   globalThis.spectraOf = ({ strip: { channel, rows: shownRows, lengthPx }, scene }) => {
     const shown = rowAt(shownRows, scene.newestMs, scene.spanMs / lengthPx);
-    const rows = [channel.newest, channel.kept?.trace, shown].filter(Boolean);
+    const asked = globalThis.asked.get(channel.info.endpoint);
+    const rows = [channel.newest, channel.kept?.trace, shown, asked].filter(Boolean);
     return rows.map(({ merged, description: { slices, row_s } }) => ({
       endpoint: channel.info.endpoint, slices, length_s: merged * row_s,
     }));
+  };
+  // Rows of which the line spectrum shows more than the waterfall has.
+  const { at } = CursorRows.prototype;
+  globalThis.asked = new Map();
+  CursorRows.prototype.at = function (about, ...given) {
+    const row = at.call(this, about, ...given);
+    globalThis.asked.set(about.topic.endpoint, row);
+    return row;
   };
   const { draw, figure } = Strip.prototype;
   globalThis.strips = new Map();
@@ -827,8 +837,9 @@ def look(checker: Checker, mode: str, view: View, n_places: int, *, has_png: boo
 
 
 def look_at_bars(checker: Checker, mode: str, view: View) -> None:
-    """Compare third-octave bars of a view; of one too narrow for any the page shows the bins."""
-    if not bands_within(max(view.f0, BIN_HZ), view.f1, BIN_HZ):
+    """Compare third-octave bars of a view; those of which it shows a part are whole ones."""
+    bands = bands_within(BIN_HZ, BIN_HZ * SPEC.n_values, BIN_HZ)
+    if not any(f2 > view.f0 and f1 < view.f1 for f1, f2 in bands):
         return
     with shown(checker, mode, view, bars="third"):
         checker.thirds(view, 6, mode)

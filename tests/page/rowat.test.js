@@ -161,6 +161,24 @@ test("of a time of the past there are the waterfall's row, no holds and no measu
   assert.deepEqual([nothing.tMs, nothing.row], [-60_000, null]);
 });
 
+test("without a cursor more of the row of the waterfall is what the server has of its time and its length", () => {
+  const { channel } = channelUntil(9000);
+  const asked = [];
+  const shown = { rows: new JoinedRows(channel.ring, []), t1: 4020, msPerPx: 50, isCursor: false };
+  const whole = { ...row(new Uint16Array(VALUES).fill(9)), tMs: 4000, description: OLD };
+  const fineOf = (found) => (scale, tMs) => {
+    asked.push([scale, tMs]);
+    return found;
+  };
+  assert.equal(momentOf(channel, { ...shown, fine: fineOf(whole) }).row, whole);
+  assert.deepEqual(asked, [[{ msPerPx: 50, rowMs: 1000 * channel.description.row_s }, 4000]]);
+  const own = momentOf(channel, shown);
+  assert.deepEqual(momentOf(channel, { ...shown, fine: fineOf(null) }), own, "until it has come");
+  assert.equal(own.row.tMs, 4000);
+  assert.equal(momentOf(channel, { ...shown, t1: -60_000, fine: fineOf(whole) }).row, null);
+  assert.equal(asked.length, 2);
+});
+
 test("the time of an archive's spectrum is that of its sound, not of the pause after it or of what is not stored yet", () => {
   const [minutes, { row_s }] = [60_000, { row_s: 180 }];
   const column = (beginMs, about = {}) => ({ ...row(new Uint16Array(VALUES).fill(9)), merged: 1, tMs: beginMs + 90_000, description: { ...OLD, row_s }, ...about });

@@ -376,10 +376,10 @@ export class Panel {
     const isAsked = times.includes(t1) || ((hasParts || axis !== this.axis) && !channel.isKeptAt(t1));
     const about = isAsked && t1 !== null ? strip.about(statistic, axis) : null;
     const hasServer = about !== null && this.#session.hello?.has_history === true;
-    const at = (topic, scale) => this.#cursorRows.at({ ...about, topic }, t1, scale);
-    const whole = (topic, scale) => (hasParts ? differenceAt([{ ...topic, less: undefined }, topic.less].map((one) => at(one, scale))) : at(topic, scale));
-    const fine = about === null ? null : (scale) => (hasServer ? whole(about.topic, scale) : null);
-    return momentOf(channel, { rows, t1, msPerPx: (1000 * span) / lengthPx, fine });
+    const at = (scale, tMs) => (topic) => this.#cursorRows.at({ ...about, topic }, tMs, scale);
+    const whole = (topic, rowOf) => (hasParts ? differenceAt([{ ...topic, less: undefined }, topic.less].map(rowOf)) : rowOf(topic));
+    const fine = about === null ? null : (scale, tMs) => (hasServer ? whole(about.topic, at(scale, tMs)) : null);
+    return momentOf(channel, { rows, t1, msPerPx: (1000 * span) / lengthPx, fine, isCursor: times.includes(t1) });
   }
 
   /** What is known at the second cursor's time of each channel, where both cursors have a time. */

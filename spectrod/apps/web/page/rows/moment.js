@@ -17,22 +17,29 @@ import { isNear, lineRowAt, rowAt } from "./rowat.js";
  * of its waterfall.
  *
  * @param {import("./channel.js").Channel} channel
- * @param {{rows: object, t1: number | null, msPerPx: number, fine: ((scale: object) => object | null) | null}} shown
- *   `rows` of the waterfall, live and past; `fine`, of a cursor: returns the row that the server has of that time
+ * @param {{rows: object, t1: number | null, msPerPx: number, fine: ((scale: object, tMs: number) => object | null) | null,
+ *   isCursor: boolean}} shown `rows` of the waterfall, live and past; `fine`: returns the row that the server has of a time, for a cursor
+ *   instead of that of the waterfall, else of the time of that, to have more of its frequencies
  * @returns {Moment}
  */
-export function momentOf(channel, { rows, t1, msPerPx, fine = null }) {
+export function momentOf(channel, { rows, t1, msPerPx, fine = null, isCursor = true }) {
   if (t1 === null) {
     const { newest: row, holds, measured, peaks } = channel;
     return { tMs: row?.tMs ?? null, row, holds, measured, peaks: peaks.list() };
   }
   const scale = { msPerPx, rowMs: 1000 * (channel.description?.row_s ?? 0) };
-  const found = fine === null ? asHeard(rowAt(rows, t1, msPerPx), channel.info) : (fine(scale) ?? lineRowAt(rows, t1, scale));
+  const found = fine !== null && isCursor ? (fine(scale, t1) ?? lineRowAt(rows, t1, scale)) : wholeRow(asHeard(rowAt(rows, t1, msPerPx), channel.info), scale, fine);
   const kept = channel.isKeptAt(t1) ? channel.kept : null;
   // Of the same time the row of 16 bits is the finer one.
   const row = found !== null && kept?.trace && isNear(kept.trace, found.tMs) ? kept.trace : found;
   const { holds = {}, measured = null, peaks = [] } = kept ?? {};
   return { tMs: row?.tMs ?? t1, row, holds, measured, peaks };
+}
+
+/** The row that the server has of the time of a row and as long as that, if it has one. */
+function wholeRow(row, scale, fine) {
+  const found = row === null || fine === null ? null : fine({ ...scale, msPerPx: 1000 * row.merged * row.description.row_s }, row.tMs);
+  return found ?? row;
 }
 
 /** A row with the time of its sound: one of an archive may reach beyond what is stored, or over a pause. */
