@@ -383,9 +383,10 @@ def test_bars_of_which_a_view_shows_a_part(open_context, source, tmp_path, shown
         tab.page.keyboard.press("Space")
         tab.page.locator(".banner", has_text="paused").wait_for()
         tab.page.locator("summary", has_text="Save").click()
-        check_bars(tab, source, shown_hz, bands)
+        paused = check_bars(tab, source, shown_hz, bands)
 
-        t_ms = round(source.daemon.begins_ns(len(source.values) - 40) / 1e6 + ROW_MS / 2)
+        # What was measured at a pause is kept for 2 s before it.
+        t_ms = round(source.daemon.begins_ns(paused - 35) / 1e6 + ROW_MS / 2)
         tab.page.evaluate(
             "text => { location.hash = text; }",
             view(TOPIC, f=f"{shown_hz[0]}:{shown_hz[1]}", bars="third", t=t_ms),
@@ -409,10 +410,11 @@ def bars_of(drawing):
 
 
 def check_bars(tab, rows, shown_hz, bands):
-    """Compare the bars of a drawing with the row that the CSV beside it names."""
+    """Compare the bars of a drawing with the row that the CSV beside it names; return which."""
     _, csv = saved(tab, "#save-csv")
     time = csv.decode().splitlines()[1].removeprefix("# ").removesuffix(" UTC")
-    values = rows.values[rows.at(ms_of(time))]
+    number = rows.at(ms_of(time))
+    values = rows.values[number]
     ends = bars_of(saved(tab, "#save-drawing")[1])
     assert len(ends) == len(bands)
     levels = HI - ends[:, :, 1] * (HI - LO)
@@ -423,6 +425,7 @@ def check_bars(tab, rows, shown_hz, bands):
     np.testing.assert_allclose(ends[:, 0, 0], at, atol=1e-4)
     # Between two bars there is a pixel.
     assert ends[-1, 1, 0] == pytest.approx(1, abs=0.003)
+    return number
 
 
 @pytest.mark.parametrize("direction", ["down", "right"])

@@ -200,7 +200,9 @@ function drawFrequencies(pen, axis, { left, top, width }) {
   for (const { label, x } of placeLabels(ticks.map((tick) => ({ ...tick, px: tick.px + LEFT_PX })), measure, width + LEFT_PX + RIGHT_PX, 4)) {
     pen.text(left - LEFT_PX + x, top + TICK_PX + 11, label, { ...TEXT, fill: BLACK });
   }
-  pen.text(left + width / 2, top + TICK_PX + 24, "Frequency, Hz", { ...TEXT, fill: BLACK, anchor: "middle" });
+  // Beside a narrow plot are levels over time, with their scale.
+  const middle = Math.min(width / 2, width - measure("Frequency, Hz") / 2);
+  pen.text(left + middle, top + TICK_PX + 24, "Frequency, Hz", { ...TEXT, fill: BLACK, anchor: "middle" });
 }
 
 function drawBand(pen, band, axis, { left, top, width, height }) {
