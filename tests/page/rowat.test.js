@@ -165,7 +165,7 @@ test("without a cursor more of the row of the waterfall is what the server has o
   const { channel } = channelUntil(9000);
   const asked = [];
   const shown = { rows: new JoinedRows(channel.ring, []), t1: 4020, msPerPx: 50, isCursor: false };
-  const whole = { ...row(new Uint16Array(VALUES).fill(9)), tMs: 4000, description: OLD };
+  const whole = { ...row(new Uint16Array(VALUES).fill(9)), tMs: 4000, description: { ...OLD, row_s: 0.05 } };
   const fineOf = (found) => (scale, tMs) => {
     asked.push([scale, tMs]);
     return found;
@@ -175,6 +175,7 @@ test("without a cursor more of the row of the waterfall is what the server has o
   const own = momentOf(channel, shown);
   assert.deepEqual(momentOf(channel, { ...shown, fine: fineOf(null) }), own, "until it has come");
   assert.equal(own.row.tMs, 4000);
+  assert.deepEqual(momentOf(channel, { ...shown, fine: () => ({ ...whole, description: { ...OLD, row_s: 0.1 } }) }), own, "a longer one is of another time");
   assert.equal(momentOf(channel, { ...shown, t1: -60_000, fine: fineOf(whole) }).row, null);
   assert.equal(asked.length, 2);
 });

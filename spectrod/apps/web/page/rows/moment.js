@@ -36,10 +36,12 @@ export function momentOf(channel, { rows, t1, msPerPx, fine = null, isCursor = t
   return { tMs: row?.tMs ?? t1, row, holds, measured, peaks };
 }
 
-/** The row that the server has of the time of a row and as long as that, if it has one. */
+const lengthMs = ({ merged, description }) => 1000 * merged * description.row_s;
+
+/** The row that the server has of the time of a row, if it has one that is no longer than that: a longer one would be of another time. */
 function wholeRow(row, scale, fine) {
-  const found = row === null || fine === null ? null : fine({ ...scale, msPerPx: 1000 * row.merged * row.description.row_s }, row.tMs);
-  return found ?? row;
+  const found = row === null || fine === null ? null : fine({ ...scale, msPerPx: lengthMs(row) }, row.tMs);
+  return found !== null && lengthMs(found) < lengthMs(row) + 1 ? found : row;
 }
 
 /** A row with the time of its sound: one of an archive may reach beyond what is stored, or over a pause. */
