@@ -7,7 +7,6 @@ from typing import Any, Literal, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spectrod.analysis import spectrogram_views as views
 from spectrod.analysis.buffer_pool import BufferPool, PooledBuffer
 from spectrod.analysis.calibrated_rows import CalibratedRows
 from spectrod.analysis.engine import Engine, fallback_for
@@ -37,10 +36,13 @@ from spectrod.dsp.calibration import CalibrationLike, calibration_of
 from spectrod.dsp.sample_layout import SampleLayout
 from spectrod.dsp.spectrum import SpectrumParameters, SpectrumSpec, taper_for
 from spectrod.dsp.spectrum_batch import without_broadband
+from spectrod.dsp.spectrum_views import TIME, check_signal, data_array, draw_rows
 from spectrod.dsp.units import Float64Array
+from spectrod.dsp.value_names import long_name
 from spectrod.dsp.windows import WindowLike
 from spectrod.lib.array_values import ArrayValues
 from spectrod.lib.errors import DeviceError, InputError
+from spectrod.lib.notebook import Drawn
 
 _PIECE_BYTES = 1 << 26
 """Maximum size of the results of one launch [bytes]: drivers limit buffers and scratch memory."""
@@ -56,7 +58,7 @@ _RESULTS = BufferPool(lambda n_bytes: PooledBuffer(aligned_memory(n_bytes), None
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Spectrogram(ArrayValues):
+class Spectrogram(ArrayValues, Drawn):
     """Spectra over time.
 
     Attributes
@@ -94,16 +96,21 @@ class Spectrogram(ArrayValues):
 
     def __repr__(self) -> str:
         """Return one line: sizes, ranges and unit."""
-        return views.summary(self)
-
-    def _repr_png_(self) -> bytes | None:
-        """Return a picture of the first signal for notebooks; None without matplotlib."""
-        return views.png(self)
+        spec = self.spec
+        sizes = f"{len(self.f)} values of {len(self.t)} rows"
+        signals = f"{self.values.shape[0]} signals, " if self.values.ndim == 3 else ""
+        times = f"{self.t[0]:.6g} to {self.t[-1]:.6g} s"
+        return (
+            f"<Spectrogram: {signals}{sizes}, {self.f[0]:.6g} to {self.f[-1]:.6g} Hz, {times}, "
+            f"{long_name(spec)} in {self.unit}, {spec.window} window of {spec.win_length}, "
+            f"hop {spec.hop}>"
+        )
 
     def plot(self, ax: Any = None, signal: int = 0) -> Any:
         """Draw the levels of one signal, down to 100 dB below the highest, with matplotlib.
 
-        The axis of bands is logarithmic, unless one lies at 0 Hz.
+        One row alone is drawn over frequency. The axis of bands is logarithmic, unless one lies at
+        0 Hz.
 
         Parameters
         ----------
@@ -124,7 +131,9 @@ class Spectrogram(ArrayValues):
         UnavailableError
             If matplotlib is not installed: ``pip install 'spectrod[plot]'``.
         """
-        return views.draw(self, ax, signal)
+        one = self.values.ndim == 2
+        check_signal(signal, 1 if one else self.values.shape[0])
+        return draw_rows(ax, self.spec, self.t, self.values if one else self.values[signal])
 
     def to_xarray(self) -> Any:
         """Return the values, which are not copied, as an ``xarray.DataArray``.
@@ -140,7 +149,8 @@ class Spectrogram(ArrayValues):
         UnavailableError
             If xarray is not installed: ``pip install 'spectrod[xarray]'``.
         """
-        return views.data_array(self)
+        dims = ("channel", "frequency", "time")[-self.values.ndim :]
+        return data_array(self.spec, self.values, dims, {"time": ("time", self.t, TIME)})
 
 
 @showing(SpectrumParameters)

@@ -10,13 +10,15 @@ from numpy.typing import NDArray
 from spectrod.dsp.blocks import Chunk
 from spectrod.dsp.conditions import UInt8Array
 from spectrod.dsp.spectrum import SpectrumSpec
-from spectrod.dsp.units import Int64Array
+from spectrod.dsp.spectrum_views import TIME, check_signal, data_array, draw_rows
+from spectrod.dsp.units import Float64Array, Int64Array
 from spectrod.lib.array_values import ArrayValues
-from spectrod.lib.errors import InternalError
+from spectrod.lib.errors import InputError, InternalError
+from spectrod.lib.notebook import Drawn
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class SpectrumBatch(Chunk, ArrayValues):
+class SpectrumBatch(Chunk, ArrayValues, Drawn):
     """Spectra of consecutive frames; a batch never spans a gap.
 
     Attributes
@@ -80,6 +82,67 @@ class SpectrumBatch(Chunk, ArrayValues):
             f"<SpectrumBatch: {rows} rows of {signals} x {values} values{begin}{after}, "
             f"{self.spec.product} in {self.spec.scale.unit}, {self.engine}>"
         )
+
+    def plot(self, ax: Any = None, signal: int = 0) -> Any:
+        """Draw the levels of one signal with matplotlib: one row over frequency, more over time.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; by default the axes of a new figure, see ``Spectrogram.plot``.
+        signal : int
+            Which one, if there are several; 0 is the first.
+
+        Returns
+        -------
+        ax : matplotlib.axes.Axes
+
+        Raises
+        ------
+        ConfigError
+            If there is no such signal.
+        InputError
+            If there are no rows.
+        UnavailableError
+            If matplotlib is not installed: ``pip install 'spectrod[plot]'``.
+        """
+        if not self.n_frames:
+            raise InputError("a batch without rows cannot be drawn")
+        check_signal(signal, self.values.shape[1])
+        return draw_rows(ax, self.spec, self._centres_s, self.values[:, signal].T)
+
+    def to_xarray(self) -> Any:
+        """Return the values, which are not copied, as an ``xarray.DataArray``.
+
+        Batches of a stream are joined by ``xarray.concat(arrays, "time")``.
+
+        Returns
+        -------
+        array : xarray.DataArray
+            Dimensions time, channel, frequency, with the middle of each row since the first sample
+            of the stream [s], ``sample_index`` and ``t_utc_ns`` of its first sample, frequencies
+            in Hz, and unit and analysis as attributes.
+
+        Raises
+        ------
+        UnavailableError
+            If xarray is not installed: ``pip install 'spectrod[xarray]'``.
+        """
+        index = {"long_name": "index of a row's first sample; missing ones count"}
+        utc = {"long_name": "UTC of a row's first sample, if the begin of the stream has one"}
+        coordinates = {
+            "time": ("time", self._centres_s, TIME),
+            "sample_index": ("time", self.sample_index, index),
+            "t_utc_ns": ("time", self.t_utc_ns, utc | {"comment": "ns since 1970"}),
+        }
+        return data_array(self.spec, self.values, ("time", "channel", "frequency"), coordinates)
+
+    @property
+    def _centres_s(self) -> Float64Array:
+        """Middle of each row since the first sample of the stream, (rows,) [s]."""
+        n_frames = self.cut_frames or self.spec.averaging_frames
+        span = (n_frames - 1) * self.spec.hop + self.spec.win_length
+        return (self.sample_index.astype(np.float64) + span / 2.0) / self.spec.fs
 
     @property
     def n_frames(self) -> int:

@@ -20,7 +20,9 @@ from spectrod.dsp.units import Float64Array
 from spectrod.lib.array_values import ArrayValues
 from spectrod.lib.errors import WireError
 from spectrod.lib.names import NAME_PATTERN, check_name
+from spectrod.lib.notebook import Drawn, html_table
 from spectrod.lib.text import printable, reason_of
+from spectrod.wire import frame_views as views
 from spectrod.wire.headers import (
     HEADER_MAX_BYTES,
     LIST_HEADER_MAX_BYTES,
@@ -142,7 +144,7 @@ class _Spectrum(_Values):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Frame(_Spectrum):
+class Frame(_Spectrum, Drawn):
     """One frame of one channel.
 
     Attributes
@@ -172,6 +174,44 @@ class Frame(_Spectrum):
         bins = np.arange(h.first_bin, h.first_bin + len(self.values), dtype=np.float64)
         return bins * (h.fs / h.nfft) + h.center_frequency_hz
 
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the levels over frequency, down to 100 dB below the highest, with matplotlib.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; by default the axes of a new figure. A notebook shows it where a cell
+            ends with it; pyplot does not.
+
+        Returns
+        -------
+        ax : matplotlib.axes.Axes
+
+        Raises
+        ------
+        UnavailableError
+            If matplotlib is not installed: ``pip install 'spectrod[plot]'``.
+        """
+        return views.draw(self, ax, self.f)
+
+    def to_xarray(self) -> Any:
+        """Return the values, which are not copied, as an ``xarray.DataArray``.
+
+        Frames of a topic become a spectrogram by ``xarray.concat(arrays, "time")``.
+
+        Returns
+        -------
+        array : xarray.DataArray
+            Dimension frequency [Hz], the UTC of the first sample as the coordinate ``time``, and
+            unit, source, channel and analysis as attributes.
+
+        Raises
+        ------
+        UnavailableError
+            If xarray is not installed: ``pip install 'spectrod[xarray]'``.
+        """
+        return views.data_array(self, self.f)
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BandFrame(_Spectrum):
@@ -189,6 +229,29 @@ class BandFrame(_Spectrum):
     """
 
     header: BandsHeader
+
+    def plot(self, meta: "Meta", ax: Any = None) -> Any:
+        """Draw the levels of the bands; see ``Frame.plot``.
+
+        Parameters
+        ----------
+        meta : Meta
+            Description of the topic, ``subscription.meta[frame.topic]``.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw.
+
+        Raises
+        ------
+        InputError
+            If it describes other bands.
+        UnavailableError
+            If matplotlib is not installed.
+        """
+        return views.draw(self, ax, views.frequencies_of(self, meta))
+
+    def to_xarray(self, meta: "Meta") -> Any:
+        """Return the values as an ``xarray.DataArray``; see ``plot`` and ``Frame.to_xarray``."""
+        return views.data_array(self, views.frequencies_of(self, meta))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -213,6 +276,14 @@ class IntervalFrame(_Values):
         named = zip(h.quantities, self.values, h.units, strict=False)  # a user may have made it
         texts = [f"{name} {value:.4g} {unit}" for name, value, unit in islice(named, _SHOWN)]
         return printable(", ".join(texts)) + (", ..." if len(h.quantities) > _SHOWN else "")
+
+    def _repr_html_(self) -> str:
+        """Return a table of all values for notebooks."""
+        h = self.header
+        named = zip(h.quantities, self.values.tolist(), h.units, strict=False)
+        cells = ((printable(name), f"{value:.6g}", printable(unit)) for name, value, unit in named)
+        about = f"{self.topic}, {np.datetime64(h.t_utc_ns, 'ns')}Z, {h.interval_s:g} s"
+        return html_table(about, ("quantity", "value", "unit"), cells)
 
     def __getitem__(self, name: str) -> float:
         """Return the value of a quantity; KeyError if the message does not have it."""

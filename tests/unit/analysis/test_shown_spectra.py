@@ -1,17 +1,17 @@
-"""What notebooks, xarray and matplotlib get of a spectrogram."""
+"""What notebooks, xarray and matplotlib get of spectrograms and batches."""
 
 import io
+from html import escape
 
 import numpy as np
 import pytest
 import xarray
 from PIL import Image
 
-from spectrod import spectrogram
-from spectrod.analysis import spectrogram_views
+from spectrod import Stft, spectrogram
 from spectrod.dsp.units import power_to_level
-from spectrod.lib import optional_packages
-from spectrod.lib.errors import ConfigError, UnavailableError
+from spectrod.lib import notebook, optional_packages
+from spectrod.lib.errors import ConfigError, InputError, UnavailableError
 
 FS = 8000.0
 
@@ -130,5 +130,65 @@ def test_missing_packages_are_named(monkeypatch):
         spectra.to_xarray()
     with pytest.raises(UnavailableError, match=r"matplotlib is not installed: .*spectrod\[plot\]"):
         spectra.plot()
-    monkeypatch.setattr(spectrogram_views, "find_spec", lambda _: None)
-    assert spectra._repr_png_() is None
+    monkeypatch.setattr(notebook, "find_spec", lambda _: None)
+    assert (spectra._repr_png_(), spectra._repr_html_()) == (None, None)
+
+
+@pytest.mark.parametrize("bands", ["", "octave"])
+def test_one_row_is_drawn_over_frequency(bands):
+    """A spectrogram of one row would have cells without width: it is the line of its levels."""
+    spectra = found(256, bands=bands)
+    axes = spectra.plot()
+    (line,) = axes.lines
+    level = power_to_level(spectra.values[:, 0])
+    np.testing.assert_array_equal(line.get_xdata(), spectra.f)
+    np.testing.assert_allclose(line.get_ydata(), np.maximum(level, level.max() - 100), atol=1e-4)
+    assert (axes.get_xlabel(), axes.get_xscale()) == (
+        "frequency [Hz]",
+        "log" if bands else "linear",
+    )
+
+
+def test_notebooks_get_html_with_the_text():
+    """The HTML is the picture with the line of text below, escaped."""
+    spectra = found()
+    html = spectra._repr_html_()
+    assert html.startswith('<figure><img alt="" src="data:image/png;base64,')
+    assert f"<figcaption>{escape(repr(spectra))}</figcaption>" in html
+
+
+def batch_of(n, channels=2):
+    x = 0.1 * np.random.default_rng(2).standard_normal((channels, n)).astype(np.float32)
+    settings = {"win_length": 256, "hop": 100, "engine": "numpy"}
+    with Stft(FS, channels=channels, max_latency_s=10.0, **settings) as stft:
+        batches = [*stft.push(x), *stft.finish()]
+    return batches, spectrogram(x, FS, **settings)
+
+
+def test_batches_are_arrays_of_xarray_that_join_to_the_spectrogram():
+    """Times and values are those of ``spectrogram``, with the first sample of each row."""
+    batches, whole = batch_of(4000)
+    arrays = [one.to_xarray() for one in batches]
+    assert arrays[0].dims == ("time", "channel", "frequency")
+    assert np.shares_memory(arrays[0].values, batches[0].values)
+    joined = xarray.concat(arrays, "time")
+    np.testing.assert_allclose(joined.time, whole.t, rtol=1e-12)
+    np.testing.assert_array_equal(joined.sample_index, 100 * np.arange(len(whole.t)))
+    expected = whole.to_xarray().transpose("time", "channel", "frequency")
+    np.testing.assert_allclose(joined, expected, rtol=1e-4)
+    assert joined.attrs == expected.attrs
+
+
+def test_batches_are_drawn():
+    """The mesh has the levels of the signal; a signal that is not there and no rows are errors."""
+    (batch, *_), _ = batch_of(4000)
+    (mesh,) = batch.plot(signal=1).collections
+    level = power_to_level(batch.values[:, 1].T)
+    np.testing.assert_allclose(mesh.get_array(), np.maximum(level, level.max() - 100), atol=1e-4)
+    assert batch._repr_html_().startswith("<figure>")
+    with pytest.raises(ConfigError, match="signal=2: must be 0 to 1"):
+        batch.plot(signal=2)
+    empty = batch.between(0, 0)
+    with pytest.raises(InputError, match="a batch without rows cannot be drawn"):
+        empty.plot()
+    assert (empty._repr_png_(), empty._repr_html_()) == (None, None)
