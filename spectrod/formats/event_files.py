@@ -1,4 +1,4 @@
-"""Files of events: CSV, JSON, selection tables of Raven, labels of Audacity, SigMF."""
+"""Files of events: CSV, JSON, Parquet, selection tables of Raven, labels of Audacity, SigMF."""
 
 import csv
 import datetime as dt
@@ -8,63 +8,23 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
+from spectrod.formats.event_fields import EVENT_COLUMNS, fields_of, time_names
 from spectrod.formats.event_sigmf import sigmf_text
-from spectrod.formats.export.attributes import iso_time
 from spectrod.formats.sound.sigmf_writer import DATA_SUFFIX, META_SUFFIX
 from spectrod.formats.whole_files import check_writable, whole_file
 from spectrod.lib.errors import ConfigError
+from spectrod.lib.optional_packages import need
 from spectrod.lib.text import printable
 from spectrod.measure.triggers.detection import Detection
 
-EVENT_COLUMNS = (
-    *("file", "begin_s", "end_s", "duration_s", "channel"),
-    *("f_min_hz", "f_max_hz", "frequency_hz", "level", "unit", "threshold", "floor"),
-    *("over_floor_db", "pulses"),
-)
-"""Names of the columns of events, after those of times."""
 _RAVEN = (
     *("Selection", "View", "Channel", "Begin Time (s)", "End Time (s)", "Low Freq (Hz)"),
     *("High Freq (Hz)", "Begin File", "File Offset (s)", "Begin Path", "Peak Freq (Hz)", "Level"),
     "Pulses",
 )
 _LOST_MARKS = str.maketrans("\t\r\n\\", "    ")
-
-
-def fields_of(one: Detection, zone: dt.tzinfo | None = None) -> dict[str, Any]:
-    """Return the values of an event by the names of the columns; None for what is not known.
-
-    Times are ``begin_utc`` and ``end_utc``, or with a time zone ``begin`` and ``end``, with its
-    offset from UTC.
-    """
-    event, (begin, end) = one.event, _time_names(zone)
-    return {
-        begin: iso_time(event.begin_utc_ns, zone) if one.has_utc else None,
-        end: iso_time(one.end_utc_ns, zone) if one.has_utc else None,
-        "file": printable(one.file),
-        "begin_s": round(one.begin_s, 6),
-        "end_s": round(one.begin_s + one.duration_s, 6),
-        "duration_s": round(one.duration_s, 6),
-        "channel": event.channel,
-        "f_min_hz": event.f_min_hz,
-        "f_max_hz": event.f_max_hz,
-        "frequency_hz": _rounded(event.frequency_hz),
-        "level": round(event.level, 2),
-        "unit": event.unit,
-        "threshold": round(event.threshold, 2),
-        "floor": _rounded(event.floor),
-        "over_floor_db": _rounded(one.over_floor_db),
-        "pulses": event.pulses,
-    }
-
-
-def _time_names(zone: dt.tzinfo | None) -> tuple[str, str]:
-    return ("begin_utc", "end_utc") if zone is None else ("begin", "end")
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 2)
 
 
 def _csv_line(cells: Any) -> str:
@@ -74,7 +34,7 @@ def _csv_line(cells: Any) -> str:
 
 
 def _csv_head(zone: dt.tzinfo | None) -> str:
-    return _csv_line((*_time_names(zone), *EVENT_COLUMNS))
+    return _csv_line((*time_names(zone), *EVENT_COLUMNS))
 
 
 def _csv_text(_number: int, one: Detection, zone: dt.tzinfo | None) -> str:
@@ -114,17 +74,28 @@ def _cell(name: str) -> str:
     return printable(name).translate(str.maketrans("\t\r\n", "   "))
 
 
+def _check_parquet(_zone: dt.tzinfo | None) -> str:
+    need("arro3.io", "parquet")
+    return ""
+
+
+def _parquet(events: Sequence[Detection]) -> bytes:
+    from spectrod.formats import event_parquet  # noqa: PLC0415 - other formats need no meters
+
+    return event_parquet.parquet_bytes(events)
+
+
 @dataclass(frozen=True, slots=True)
 class EventFormat:
     """Text of a kind of files of events: before the first, of each with its number, at the end.
 
-    The time zone of the first two is that of the file; None: UTC. The text at the end has all
-    events where one alone has no text.
+    The time zone of the first two is that of the file; None: UTC. What is at the end has all events
+    where one alone has no text.
     """
 
     begin: Callable[[dt.tzinfo | None], str]
     text: Callable[[int, Detection, dt.tzinfo | None], str] | None
-    end: Callable[[Sequence[Detection]], str] = lambda _: ""
+    end: Callable[[Sequence[Detection]], str | bytes] = lambda _: ""
 
 
 _RAVEN_FORMAT = EventFormat(lambda _: "\t".join(_RAVEN) + "\n", _raven_text)
@@ -137,6 +108,7 @@ FORMATS = {
     "labels.txt": _AUDACITY_FORMAT,
     "audacity.txt": _AUDACITY_FORMAT,
     META_SUFFIX: EventFormat(lambda _: "", None, sigmf_text),
+    ".parquet": EventFormat(_check_parquet, None, _parquet),
 }
 """Formats by the end of a file's name."""
 
@@ -170,6 +142,8 @@ def event_file(path: Path, zone: dt.tzinfo | None = None) -> Iterator[Callable[[
     ------
     ConfigError
         If the format cannot hold these events, or the file is the metadata of a recording.
+    UnavailableError
+        If the format needs a package that is not installed.
     StorageError
         If the file cannot be written. The block then leaves no file.
     """
@@ -179,8 +153,8 @@ def event_file(path: Path, zone: dt.tzinfo | None = None) -> Iterator[Callable[[
     if path.suffix.lower() == META_SUFFIX and data.exists():
         raise ConfigError(f"{path}: events: is the metadata of {data.name}; take another name")
     check_writable(path)
-    with whole_file(path) as part, part.open("x", encoding="utf-8", newline="") as file:
-        file.write(how.begin(zone))
+    with whole_file(path) as part, part.open("xb") as file:
+        _put(file, how.begin(zone))
 
         def write(one: Detection) -> None:
             nonlocal number
@@ -188,10 +162,14 @@ def event_file(path: Path, zone: dt.tzinfo | None = None) -> Iterator[Callable[[
             if how.text is None:
                 kept.append(one)
             else:
-                file.write(how.text(number, one, zone))
+                _put(file, how.text(number, one, zone))
 
         yield write
         try:
-            file.write(how.end(kept))
+            _put(file, how.end(kept))
         except ConfigError as error:
             raise ConfigError(f"{path}: events: {error}") from error
+
+
+def _put(file: IO[bytes], text: str | bytes) -> None:
+    file.write(text.encode() if isinstance(text, str) else text)

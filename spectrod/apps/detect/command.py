@@ -23,7 +23,8 @@ from spectrod.cli.tables import Column, fixed, heading, line
 from spectrod.cli.times import parse_seconds
 from spectrod.config import config
 from spectrod.daemon.service import configure_logging
-from spectrod.formats.event_files import FORMATS, event_file, fields_of, format_of
+from spectrod.formats.event_fields import fields_of
+from spectrod.formats.event_files import FORMATS, event_file, format_of
 from spectrod.lib.allocator import keep_freed_memory
 from spectrod.lib.errors import ConfigError
 from spectrod.lib.ordered_work import JOBS_MAX

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from spectrod.dsp.calibration import CalibrationLike, calibration_of
-from spectrod.formats.event_files import EVENT_COLUMNS, fields_of
+from spectrod.formats.event_fields import EVENT_COLUMNS, fields_of
 from spectrod.formats.figure.figure_look import FigureLook
 from spectrod.formats.figure.plots import plot_intervals
 from spectrod.formats.values.arrow_rows import RowGroup, batch, check_names, metadata

@@ -6,7 +6,7 @@ import arro3.core as arro3
 import numpy as np
 import pytest
 
-from spectrod.formats.event_files import fields_of as fields_of_event
+from spectrod.formats.event_fields import fields_of as fields_of_event
 from spectrod.formats.figure.figure_look import FigureLook
 from spectrod.formats.values.arrow_tables import EventTable, MeasurementTable
 from spectrod.lib import optional_packages

@@ -3,6 +3,7 @@
 import datetime as dt
 import json
 import re
+import sys
 from dataclasses import replace
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -11,9 +12,10 @@ import numpy as np
 import pytest
 
 from spectrod.formats import event_reading
+from spectrod.formats.event_fields import EVENT_COLUMNS, fields_of
 from spectrod.formats.event_files import event_file
 from spectrod.formats.event_reading import parse_events, read_events
-from spectrod.lib.errors import ConfigError, InputError
+from spectrod.lib.errors import ConfigError, InputError, UnavailableError
 from spectrod.measure.triggers.detection import Detection
 from spectrod.measure.triggers.trigger import TriggerEvent
 
@@ -65,6 +67,41 @@ def test_what_is_written_is_read(tmp_path, name, zone):
     assert (first.f_min_hz, first.f_max_hz, first.file) == (2000.0, 6000.0, "a b.wav")
     assert first.text == "-40.2 dBFS, 19.8 dB over the floor, peak at 3406 Hz"
     assert second.file == "b.wav"
+
+
+def test_parquet_has_the_columns_of_csv(tmp_path):
+    """Times are timestamps in UTC, whatever the time zone; unknown values are null."""
+    arro3 = pytest.importorskip("arro3.io")
+    events = [detection(), detection(has_utc=False, file="b.wav", joined_s=3.0)]
+    path = written(tmp_path / "e.parquet", *events, zone=ZoneInfo("Europe/Berlin"))
+    table = arro3.read_parquet(path).read_all()
+    assert table.column_names == ["begin_utc", "end_utc", *EVENT_COLUMNS]
+    columns = {name: table[name].to_pylist() for name in table.column_names}
+    begin, end = (columns[name][0] for name in ("begin_utc", "end_utc"))
+    assert (begin.isoformat(), (end - begin).total_seconds()) == (
+        "2026-05-02T04:00:00.123456+00:00", 0.5,
+    )  # fmt: skip
+    assert (columns["begin_utc"][1], columns["end_utc"][1]) == (None, None)
+    for name in EVENT_COLUMNS:
+        assert columns[name] == [fields_of(one)[name] for one in events]
+
+
+def test_parquet_of_no_events_has_the_columns(tmp_path):
+    """So that a query of many files finds them in each."""
+    arro3 = pytest.importorskip("arro3.io")
+    table = arro3.read_parquet(written(tmp_path / "e.parquet")).read_all()
+    assert (table.num_rows, table.column_names[2:]) == (0, list(EVENT_COLUMNS))
+
+
+def test_parquet_needs_its_extra_before_the_first_event(tmp_path, monkeypatch):
+    """So that nobody searches for an hour in vain; no file is left."""
+    monkeypatch.setitem(sys.modules, "arro3.io", None)
+    with (
+        pytest.raises(UnavailableError, match=r"pip install 'spectrod\[parquet\]'"),
+        event_file(tmp_path / "e.parquet"),
+    ):
+        pytest.fail("opened")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_events_without_a_time_of_the_clock_have_none(tmp_path):
