@@ -14,7 +14,9 @@ from spectrod.formats.figure.plots import plot_intervals
 from spectrod.formats.values.arrow_rows import RowGroup, batch, check_names, metadata
 from spectrod.formats.values.measurement_description import describe
 from spectrod.lib.errors import InputError
+from spectrod.lib.notebook import html_table
 from spectrod.lib.optional_packages import need
+from spectrod.lib.text import printable
 from spectrod.measure.levels import LevelRow
 from spectrod.measure.levels.octave_levels import BandLevels
 from spectrod.measure.measurement import Measurement
@@ -26,6 +28,8 @@ _TEXTS = ("file", "channel", "unit")
 _COUNTS = ("pulses",)
 _UNITS = {"s": "s", "hz": "Hz", "db": "dB"}
 """Units by the ends of names."""
+_ROWS_SHOWN, _COLUMNS_SHOWN = 10, 16
+"""Of a table in a notebook: the first ones."""
 
 
 class _ArrowTable(ABC):
@@ -48,6 +52,26 @@ class _ArrowTable(ABC):
         return (
             f"<{type(self).__name__}: {len(self)} rows, {len(names)} columns: {', '.join(names)}>"
         )
+
+    def _repr_html_(self) -> str:
+        """Return the first rows for notebooks, with the line of ``repr`` above them."""
+        table = self.to_arrow()
+        fields = [table.schema.field(n) for n in range(table.num_columns)][:_COLUMNS_SHOWN]
+        names = [f"{one.name} [{unit}]" if (unit := _unit(one)) else one.name for one in fields]
+        n_rows = min(len(self), _ROWS_SHOWN)
+        columns = [table.column(one.name).slice(0, n_rows).to_pylist() for one in fields]
+        cells = ([_cell(value) for value in row] for row in zip(*columns, strict=True))
+        return html_table(repr(self), names, cells)
+
+
+def _unit(field: Any) -> str:
+    return printable(field.metadata_str.get("unit", ""))
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    return f"{value:.6g}" if isinstance(value, float) else printable(str(value))
 
 
 class MeasurementTable(_ArrowTable):

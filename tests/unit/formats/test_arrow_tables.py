@@ -135,6 +135,22 @@ def test_it_prints_as_one_line():
     )
 
 
+def test_notebooks_show_the_first_rows_with_units(monkeypatch):
+    """All texts are escaped; what is not shown is in no cell."""
+    rows, meter = measured(1)
+    shown = MeasurementTable(rows, meter)._repr_html_()
+    assert shown.startswith("<table><caption>&lt;MeasurementTable: 3 rows, 5 columns: time, ")
+    assert "<th>duration_s [s]</th><th>flags</th><th>LAeq [dBFS]</th>" in shown
+    assert shown.count("<tr>") == 4
+    events = EventTable([replace(detected(has_utc=False), file="<b>.wav")] * 12)
+    shown = events._repr_html_()
+    assert shown.count("<tr>") == 11
+    assert "<td>&lt;b&gt;.wav</td>" in shown
+    assert "<tr><td></td><td></td><td>" in shown  # no times of the clock
+    monkeypatch.setattr("spectrod.formats.values.arrow_tables._COLUMNS_SHOWN", 3)
+    assert events._repr_html_().count("<th>") == 3
+
+
 def detected(**settings):
     times = {"begin_utc_ns": BEGIN_NS, "end_utc_ns": BEGIN_NS, "peak_utc_ns": BEGIN_NS}
     event = TriggerEvent(
