@@ -9,7 +9,6 @@ import datetime as dt
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -35,8 +34,7 @@ _YEARS = range(1970, 2200)
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class ReadEvent:
+class ReadEvent(msgspec.Struct, frozen=True):
     """An event of a file.
 
     Attributes
