@@ -86,11 +86,12 @@ def figure_of(values, *, kind="linear", f0=100.0, f1=900.0, **fields):
         "levels": {"lo": LO, "hi": HI, "text": "Level, dBFS"},
         "colour": {"map": "viridis", "lo": LO, "hi": HI, "text": "Level, dBFS"},
         "layers": [{"values": values, "description": described(), "style": style}],
-        "legend": [{"text": "live", "stroke": "#0b57a4", "dash": None}],
+        "legends": [[{"text": "live", "stroke": "#0b57a4", "dash": None}]],
         "readings": [],
         "events": [],
         "cursors": [],
         "band": None,
+        "over": None,
         "strips": [strip | {"box": None}],
     }
     return usual | fields
@@ -200,7 +201,7 @@ def test_hostile_names_are_texts():
     """Names with markup, and signs that no XML has, are text; nothing else is in the drawing."""
     about = figure_of([30000] * N_BINS, title=HOSTILE)
     about["readings"] = [HOSTILE]
-    about["legend"] = [{"text": HOSTILE, "stroke": '"/><script/>', "dash": [1, 2]}]
+    about["legends"] = [[{"text": HOSTILE, "stroke": '"/><script/>', "dash": [1, 2]}]]
     about["layers"][0]["style"] |= {"name": HOSTILE, "colour": '"onload="alert(1)'}
     about["levels"]["text"] = about["colour"]["text"] = HOSTILE
     about["strips"][0] |= {"title": HOSTILE}
@@ -219,7 +220,7 @@ def test_a_long_legend_and_title_are_whole():
     """Words that do not fit beside each other take more lines; none is left out or wider."""
     title = " ".join(f"channel-{k}" for k in range(40))
     legend = [{"text": f"stored {k} {'x' * 150}", "stroke": "#000", "dash": None} for k in range(3)]
-    root, height = drawn(figure_of([30000] * N_BINS, title=title, legend=legend))
+    root, height = drawn(figure_of([30000] * N_BINS, title=title, legends=[legend]))
     texts = [one for one in root.iter(f"{SVG}text") if one.get("transform") is None]
     joined = " ".join(one.text for one in texts)
     assert all(f"channel-{k}" in joined for k in range(40))
