@@ -34,7 +34,16 @@ class Drawn:
 
     def _repr_html_(self) -> str | None:
         """Return the picture with the ``repr`` below it, where there is one."""
+        return self._html_of(self._repr_png_())
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
+        """Return both, of which IPython would draw each by itself."""
         picture = self._repr_png_()
+        return (
+            {} if picture is None else {"image/png": picture, "text/html": self._html_of(picture)}
+        )
+
+    def _html_of(self, picture: bytes | None) -> str | None:
         if picture is None:
             return None
         from base64 import b64encode  # noqa: PLC0415 - a client without a notebook needs neither

@@ -2,10 +2,15 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from spectrod import spectrogram
+from spectrod.lib import notebook as pictures
 
 nbclient = pytest.importorskip("nbclient", reason="is of the group reference")
 nbformat = pytest.importorskip("nbformat", reason="is of the group reference")
+formatters = pytest.importorskip("IPython.core.formatters", reason="is of the group reference")
 for package in ("ipykernel", "polars", "duckdb"):
     pytest.importorskip(package, reason="is of the group reference")
 
@@ -58,3 +63,18 @@ def test_it_is_stored_without_outputs():
     for cell in nbformat.read(NOTEBOOK, as_version=4).cells:
         assert cell.get("outputs", []) == []
         assert cell.get("execution_count") is None
+
+
+def test_a_picture_is_drawn_once(monkeypatch):
+    """IPython asks for all kinds, and gets picture and HTML of one drawing."""
+    drawn = []
+    monkeypatch.setattr(pictures, "png_of", lambda figure: drawn.append(figure) or b"picture")
+    samples = np.random.default_rng(1).standard_normal(8000).astype(np.float32)
+    spectra = spectrogram(samples, 8000.0, win_length=256, hop=128, engine="numpy")
+    formatter = formatters.DisplayFormatter()
+    formatter.active_types = ["image/png", "text/html", "text/plain"]
+    shown, _ = formatter.format(spectra)
+    assert len(drawn) == 1
+    assert shown["image/png"] == b"picture"
+    assert shown["text/html"] == spectra._repr_html_()
+    assert shown["text/plain"] == repr(spectra)
