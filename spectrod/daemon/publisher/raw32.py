@@ -6,6 +6,7 @@ import zmq
 
 from spectrod.daemon.publisher.source_publisher import Outgoing
 from spectrod.daemon.publisher.upstream import Upstream
+from spectrod.daemon.publisher.xpub import send_parts
 
 
 class Raw32:
@@ -49,4 +50,4 @@ class Raw32:
     def send(self, message: Outgoing) -> None:
         """Send a message's values if it has the topic."""
         if message.topic == self.topic:
-            self.socket.send(message.parts[2])
+            send_parts(self.socket, message.parts[2:3])

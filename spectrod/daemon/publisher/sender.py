@@ -20,6 +20,7 @@ from spectrod.daemon.publisher.sent_messages import History, Stored
 from spectrod.daemon.publisher.source_publisher import Outgoing, Parts, SourcePublisher
 from spectrod.daemon.publisher.subscriptions import SubscribedPrefixes
 from spectrod.daemon.publisher.upstream import Upstream
+from spectrod.daemon.publisher.xpub import send_parts
 from spectrod.lib.errors import WireError
 from spectrod.lib.events import Event, EventLog
 from spectrod.lib.wakeup import Wakeup
@@ -260,8 +261,7 @@ class Sender:
 
     def _send(self, parts: Parts) -> None:
         self.steps += 1
-        # Copying is faster than zero-copy at these sizes.
-        self._socket.send_multipart(parts, copy=True)
+        send_parts(self._socket, parts)
 
     def _send_noted(self, parts: Parts) -> None:
         """Send a message of a kind that is resent for new subscribers."""
