@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import json
 import os
+import re
 import socket
 import threading
 import time
@@ -155,7 +156,8 @@ def test_a_request_of_several_parts_is_refused(n_parts, folder):
         (b'{"id":7,"method":"explode"}', "unknown_method", "method='explode': must be one of st"),
         (b'{"id":7,"method":"get","params":{"x":1}}', "bad_params", "get: Object contains unknown"),
         (b'{"id":7,"method":"get","params":[]}', "bad_params", "get: Expected `object`"),
-        (b'{"id":7,"method":"get","params":{"key":"\xff"}}', "bad_params", "get: 'utf-8' codec"),
+        # msgspec before 0.23: 'utf-8' codec can't decode ...; since then: Invalid UTF-8 ...
+        (b'{"id":7,"method":"get","params":{"key":"\xff"}}', "bad_params", "get: .*(?i:utf-8)"),
         (b'{"id":7,"method":"set","params":{"changes":{}}}', "bad_params", "set: Expected `object"),
         (b'{"id":7,"method":"status","v":3}', "bad_request", "request: Invalid enum value 3"),
     ],
@@ -165,7 +167,7 @@ def test_a_refusal_has_the_id_of_its_request(request_, code, text, folder):
     with served(Part(), folder) as server, dealer(server) as socket:
         reply = reply_to(socket, request_)
         assert (reply["id"], reply["error"]["code"]) == (7, code)
-        assert reply["error"]["message"].startswith(text)
+        assert re.match(text, reply["error"]["message"])
 
 
 def test_a_request_may_have_64_kb_and_not_one_byte_more(folder):
