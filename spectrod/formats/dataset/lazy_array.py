@@ -71,13 +71,19 @@ def numbers_of(key: Any, n: int) -> Int64Array:
     return np.where(numbers < 0, numbers + n, numbers)
 
 
-def lazy_variable(dims: tuple[str, ...], array: RowArray, attributes: dict[str, Any]) -> Variable:
-    """Return a variable of xarray; with Dask, its chunks are about 32 MiB of neighbouring rows."""
-    row_bytes = array.dtype.itemsize * int(np.prod(array.shape[1:]))
-    n_rows = min(array.shape[0], max(1, _CHUNK_BYTES // row_bytes))
-    chunks = dict(zip(dims, (n_rows, *array.shape[1:]), strict=True))
-    data = LazilyIndexedArray(array)
-    return Variable(dims, data, attributes, {"preferred_chunks": chunks})
+def variable_of(dims: tuple[str, ...], data: Any, attributes: dict[str, Any]) -> Variable:
+    """Return a variable of xarray; one of rows reads them when they are needed.
+
+    With Dask, chunks of rows are about 32 MiB of neighbouring ones.
+    """
+    if isinstance(data, RowArray):
+        row_bytes = data.dtype.itemsize * int(np.prod(data.shape[1:]))
+        n_rows = min(data.shape[0], max(1, _CHUNK_BYTES // row_bytes))
+        chunks = dict(zip(dims, (n_rows, *data.shape[1:]), strict=True))
+        return Variable(dims, LazilyIndexedArray(data), attributes, {"preferred_chunks": chunks})
+    # Dask chooses no chunks (``chunks="auto"``) for arrays of Python's objects.
+    is_text = isinstance(data, np.ndarray) and data.dtype == object
+    return Variable(dims, data.astype(str) if is_text else data, attributes)
 
 
 def _selected(rows: NDArray[Any], keys: list[Any]) -> NDArray[Any]:

@@ -15,7 +15,7 @@ from xarray import Dataset, Variable
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import NS_PER_S, Float32Array, Int64Array
 from spectrod.dsp.value_names import values_name
-from spectrod.formats.dataset.lazy_array import RowArray, lazy_variable
+from spectrod.formats.dataset.lazy_array import RowArray, variable_of
 from spectrod.formats.description import Description
 from spectrod.formats.export.attributes import DESCRIPTION, global_attributes, iso_time
 from spectrod.formats.export.layout import EPOCH, frequency_edges, variables
@@ -101,7 +101,7 @@ def pyramid_dataset(folder: Path, cells: str | None) -> Dataset:
         **_axes(about),
         "time": time,
         "time_bnds": _time_bounds(level, about.cells_ns[level.number]),
-        "effort": lazy_variable(("time",), efforts, _EFFORT),
+        "effort": variable_of(("time",), efforts, _EFFORT),
         **_statistics(about, level),
     }
     return Dataset(found, attrs=_attributes(about, level))
@@ -139,7 +139,7 @@ def _statistics(about: PyramidMetadata, level: _CellRange) -> dict[str, Variable
         }
         array = RowArray(shape, np.dtype(np.float32), read)
         dims = ("time", "channel", "frequency")
-        found[values_name(spec) + suffix] = lazy_variable(dims, array, attributes)
+        found[values_name(spec) + suffix] = variable_of(dims, array, attributes)
     return found
 
 
@@ -183,7 +183,7 @@ def _time_bounds(level: _CellRange, cell_ns: int) -> Variable:
     """Return begin and end of each cell, which are computed when they are used."""
     rows = partial(_put_time_bounds, level.first, cell_ns)
     array = RowArray((len(level), 2), np.dtype(np.int64), rows)
-    return lazy_variable(("time", "bnds"), array, {})
+    return variable_of(("time", "bnds"), array, {})
 
 
 def _put_time_bounds(
@@ -221,7 +221,7 @@ def _axes(about: PyramidMetadata) -> dict[str, Variable]:
     bounds = np.stack([edges[starts, 0], edges[last, 1]], axis=1)
     names = rows["channel_name"]
     return {
-        "channel_name": Variable(names.dims, names.data, names.attributes),
+        "channel_name": variable_of(names.dims, names.data, names.attributes),
         "frequency": Variable("frequency", about.frequencies(), rows["frequency"].attributes),
         "frequency_bnds": Variable(("frequency", "bnds"), bounds),
     }

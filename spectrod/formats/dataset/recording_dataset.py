@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from xarray import Dataset, Variable
+from xarray import Dataset
 
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import Int64Array
 from spectrod.dsp.value_names import values_name
-from spectrod.formats.dataset.lazy_array import RowArray, lazy_variable
+from spectrod.formats.dataset.lazy_array import RowArray, variable_of
 from spectrod.formats.export.attributes import (
     CHECKED_ROWS,
     Coverage,
@@ -56,10 +56,7 @@ def recording_dataset(path: Path, *, check: bool) -> Dataset:
     about, attributes = table.description, _attributes(table, rows)
     for one in with_site(variables(about), attributes, about.source):
         part = one.data if one.data is not None else data[one.name]
-        if isinstance(part, RowArray):
-            found[one.name] = lazy_variable(one.dims, part, one.attributes)
-        else:
-            found[one.name] = Variable(one.dims, part, one.attributes)
+        found[one.name] = variable_of(one.dims, part, one.attributes)
     return Dataset(found, attrs=attributes)
 
 

@@ -232,6 +232,7 @@ def test_dask_computes_by_chunks(tmp_path, monkeypatch):
     write_gap(tmp_path / "x.spd", make_spec())
     lazy = opened(tmp_path / "x.spd", chunks={})
     assert lazy.psd.chunks == ((5, 5, 3), (1,), (9,))
+    assert opened(tmp_path / "x.spd", chunks="auto").psd.chunks == ((13,), (1,), (9,))
     copied = pickle.loads(pickle.dumps(lazy))  # noqa: S301
     loaded = copied.psd.compute(scheduler="synchronous")
     assert loaded.to_numpy().tobytes() == opened(tmp_path / "x.spd").psd.to_numpy().tobytes()
