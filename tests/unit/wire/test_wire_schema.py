@@ -184,7 +184,8 @@ def test_a_header_that_breaks_a_rule_is_refused(fields, rule):
         ([b"hb/\xff/", b"{}"], r"hb/\\\\xff/"),
         ([b"hb/mic/", b"{"], "Input data was truncated"),
         ([b"hb/mic/", b"[]"], "Expected `object`, got `array`"),
-        ([b"hb/mic/", b'{"schema":"\xff"}'], "invalid start byte"),
+        # msgspec before 0.23: 'utf-8' codec can't decode ...; since then: Invalid UTF-8 ...
+        ([b"hb/mic/", b'{"schema":"\xff"}'], "(?i:utf-8)"),
         ([b"hb/mic/", b"\x00\n\n"], "JSON is malformed"),
     ],
 )
