@@ -141,7 +141,7 @@ test-all: rest-needs
 
 # An environment of the oldest versions that pyproject.toml allows, and any of what the tests alone need.
 OLDEST = $(VENV)-oldest
-EXTRAS = cloud,dask,fast,mqtt,netcdf,parquet,pdf,web,zarr
+EXTRAS = cloud,dask,fast,mqtt,netcdf,parquet,pdf,plot,web,xarray,zarr
 
 $(OLDEST)/.installed: pyproject.toml $(VENV)/.uv
 	rm -rf $(OLDEST)
