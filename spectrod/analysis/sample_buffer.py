@@ -113,7 +113,11 @@ class SampleBuffer:
         place, n = self.place(first), self.end - first
         if 2 * n > self.capacity:
             raise InternalError(f"{n} samples do not fit half a buffer of {self.capacity}")
-        self.data[:, :n] = self.data[:, place : place + n]
+        target, source = self.data[:, :n], self.data[:, place : place + n]
+        if place >= n:
+            copy(target, source, axis=1)
+        else:
+            target[...] = source  # they overlap
         self.start = first
 
 

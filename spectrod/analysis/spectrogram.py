@@ -52,8 +52,10 @@ _CONVERTED_SAMPLES = 1 << 18
 
 _POOLED_BYTES_MAX = 1 << 26
 """Maximum size of results whose memory is kept for later calls [bytes]."""
+_POOLED_BYTES_MAX_GPU = 1 << 29
+"""The same where a device has its own memory: new memory takes as long as transfer and kernels."""
 
-# One spare for each power of two: at most 128 MiB in all.
+# One spare for each power of two: at most 128 MiB in all, and 1 GiB with such a device.
 _RESULTS = BufferPool(lambda n_bytes: PooledBuffer(aligned_memory(n_bytes), None), spare_max=1)
 
 
@@ -283,7 +285,8 @@ def _compute(engine: Engine, spec: SpectrumSpec, rows: NDArray[Any]) -> tuple[ND
     """Return all rows, (rows, signals, n_computed), and the name of the last engine."""
     dtype = np.complex64 if spec.output == "complex" else np.float32
     n_rows = -(-spec.n_frames(rows.shape[1]) // spec.averaging_frames)
-    values = _results((n_rows, spec.n_signals, spec.n_computed), np.dtype(dtype))
+    kept_max = _POOLED_BYTES_MAX if engine.block_batch_bytes else _POOLED_BYTES_MAX_GPU
+    values = _results((n_rows, spec.n_signals, spec.n_computed), np.dtype(dtype), kept_max)
     try:
         buffer = _buffer_over(engine, spec, rows)
         if buffer is None:
@@ -300,13 +303,14 @@ def _compute(engine: Engine, spec: SpectrumSpec, rows: NDArray[Any]) -> tuple[ND
     return values, engine.name
 
 
-def _results(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+def _results(shape: tuple[int, ...], dtype: np.dtype[Any], kept_max: int) -> NDArray[Any]:
     """Return memory for results, that of earlier results if no array refers to it any more.
 
-    The first write to new memory takes about as long as the spectra that fill it.
+    The first write to new memory takes about as long as the spectra that fill it. Memory of more
+    than ``kept_max`` bytes is new.
     """
     n_bytes = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
-    if n_bytes > _POOLED_BYTES_MAX:
+    if n_bytes > kept_max:
         return np.empty(shape, dtype)
     return _RESULTS.lend(shape, dtype).array()
 
