@@ -10,7 +10,7 @@ from spectrod.lib.errors import InternalError
 CAPACITY = 1 << 20
 
 
-# 2^19 - 1 samples of two channels are 4 MiB, which several threads copy; the half are the most that fit.
+# 2^19 samples of two channels are 4 MiB, which several threads copy, and the most that fit.
 @pytest.mark.parametrize("n", [0, 1, 1001, (1 << 19) - 1, 1 << 19])
 @pytest.mark.parametrize("interleaved", [False, True])
 def test_the_newest_samples_move_to_the_front(n, interleaved):
@@ -36,5 +36,5 @@ def test_more_than_half_a_buffer_does_not_move():
     """No caller may ask for it: the samples would not fit in what a stream reads."""
     buffer = SampleBuffer(SampleLayout("float32", 1, interleaved=False), 64)
     buffer.append(np.zeros((1, 64), np.float32))
-    with pytest.raises(InternalError, match="^33 samples do not fit half a buffer of 64$"):
+    with pytest.raises(InternalError, match=r"^33 samples do not fit half a buffer of 64$"):
         buffer.move(31)
