@@ -4,11 +4,11 @@
 
 It writes pyramids of so many days as the recorder does, one channel of 513 values: ``minutes`` has
 cells from a minute on, each with a row of a second, ``seconds`` from a second on, with a row each
-ten minutes; and six hours of rows a second apart as ``.spd``. Then it opens each in a process of its
-own, and computes means over all rows. Memory is that of the process above what it has after ``import
-xarray`` and one small dataset with Dask: what stays (VmRSS) and the most there was (VmHWM).
-``mean_in_chunks`` opens with ``chunks={}``. Seconds are of the wall and of the processor; the file
-system's cache is warm.
+ten minutes; and six hours of rows a second apart as ``.spd``. Then it opens each in a process of
+its own, and computes means over all rows. Memory is that of the process above what it has after
+``import xarray`` and one small dataset with Dask: what stays (VmRSS) and the most there was
+(VmHWM). ``mean_in_chunks`` opens with ``chunks={}``. Seconds are of the wall and of the processor;
+the file system's cache is warm.
 """
 
 import argparse
