@@ -10,7 +10,7 @@ from spectrod.measure.triggers.detection import Detection
 EVENT_COLUMNS = (
     *("file", "begin_s", "end_s", "duration_s", "channel"),
     *("f_min_hz", "f_max_hz", "frequency_hz", "level", "unit", "threshold", "floor"),
-    *("over_floor_db", "pulses"),
+    *("over_floor_db", "pulses", "name"),
 )
 """Names of the columns of events, after those of times."""
 
@@ -39,6 +39,7 @@ def fields_of(one: Detection, zone: dt.tzinfo | None = None) -> dict[str, Any]:
         "floor": _rounded(event.floor),
         "over_floor_db": _rounded(one.over_floor_db),
         "pulses": event.pulses,
+        "name": printable(event.name),
     }
 
 

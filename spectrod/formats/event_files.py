@@ -22,7 +22,7 @@ from spectrod.measure.triggers.detection import Detection
 _RAVEN = (
     *("Selection", "View", "Channel", "Begin Time (s)", "End Time (s)", "Low Freq (Hz)"),
     *("High Freq (Hz)", "Begin File", "File Offset (s)", "Begin Path", "Peak Freq (Hz)", "Level"),
-    "Pulses",
+    *("Pulses", "Annotation"),
 )
 _LOST_MARKS = str.maketrans("\t\r\n\\", "    ")
 
@@ -47,14 +47,16 @@ def _json_text(number: int, one: Detection, zone: dt.tzinfo | None) -> str:
 
 def _raven_text(number: int, one: Detection, _zone: dt.tzinfo | None) -> str:
     event, path = one.event, Path(one.file)
+    whole_path = str(path.absolute()) if one.file else ""
     cells = [
         *(str(number), "Spectrogram 1", str(one.channel)),
         *(f"{one.joined_s:.6f}", f"{one.joined_s + one.duration_s:.6f}"),
         *(f"{event.f_min_hz:.3f}", f"{event.f_max_hz:.3f}", _cell(path.name)),
-        *(f"{one.begin_s:.6f}", _cell(str(path.absolute()))),
+        *(f"{one.begin_s:.6f}", _cell(whole_path)),
         "" if event.frequency_hz is None else f"{event.frequency_hz:.3f}",
         f"{event.level:.2f}",
         "" if event.pulses is None else str(event.pulses),
+        _cell(event.name),
     ]
     return "\t".join(cells) + "\n"
 

@@ -203,7 +203,7 @@ def _of_fields(fields: _Fields) -> ReadEvent:
 
 
 def _text_of_fields(fields: _Fields) -> str:
-    parts = []
+    parts = [name] if (name := _shown(fields, "name", _SHOWN_MAX)) else []
     if (level := _number(fields, "level", 1e9)) is not None:
         parts.append(f"{level:.1f} {_shown(fields, 'unit', _SHOWN_MAX)}".rstrip())
     if (over_db := _number(fields, "over_floor_db", 1e9)) is not None:

@@ -17,6 +17,7 @@ from spectrod.client import Control
 from spectrod.config import config
 from spectrod.daemon.control.controlled import ControlledDaemon
 from spectrod.daemon.daemon import build_daemon
+from spectrod.formats.event_reading import read_events
 from spectrod.lib.errors import SpectrodError, StorageError
 from spectrod.measure.triggers.mask import read_mask
 
@@ -177,6 +178,39 @@ def test_a_recording_has_the_sound_around_its_events_and_nothing_else(start, tmp
         x[first - FS + at : first - FS + at + len(recorded)], recorded, atol=1e-6
     )
     assert abs(at - FS) / FS <= 0.064
+
+
+def test_events_are_marked_in_the_recordings_of_a_daemon(start, tmp_path, capsys):
+    """By UTC and in their files, whose sound begins to change there; both clocks agree."""
+    write_bursts(tmp_path / "20260501_043000.wav", 20.0, ((4.0, 5.5), (12.0, 13.0)))
+    rest = TONE + '[recordings.r]\ntriggers = ["tone"]\nsamples = "wav"\npre_roll_s = 1.0\n'
+    site = start("20260501_043000.wav", rest + "post_roll_s = 0.5\n", pace="full")
+    site.await_(lambda: ended(site), "the end of the file")
+    folder = tmp_path / "recordings" / "r" / "mic"
+    endpoint = ["--endpoint", site.controlled.endpoints[0]]
+    site.await_(lambda: len(list(folder.glob("*.wav"))) == 2, "both files")
+    for name in ("e.csv", "e.selections.txt", "e.sigmf-meta"):
+        arguments = ["events", "--recordings", str(folder), "-o", name]
+        assert main(["ctl", *arguments, *endpoint]) == 0
+        assert capsys.readouterr().out == f"# {name}: 2 events\n"
+    of_csv, of_raven, of_sigmf = (
+        read_events(tmp_path / name) for name in ("e.csv", "e.selections.txt", "e.sigmf-meta")
+    )
+    facts = [one["trigger"] for one in site.events("trigger.ended")]
+    begin_ns = 1_777_609_800 * 10**9
+    for k, begin_s in enumerate((4.0, 12.0)):
+        assert of_csv[k].begin_utc_ns == of_sigmf[k].begin_utc_ns
+        assert abs(of_csv[k].begin_utc_ns - facts[k]["begin_utc_ns"]) <= 1000
+        assert (of_csv[k].begin_utc_ns - begin_ns) / 1e9 == pytest.approx(begin_s, abs=0.064)
+        recorded, _ = soundfile.read(of_csv[k].file)
+        assert of_csv[k].begin_s == pytest.approx(1.0, abs=1.0 / FS)
+        first = round(of_csv[k].begin_s * FS)
+        last = first + round(of_csv[k].duration_s * FS)
+        assert np.abs(recorded[: first - 8]).max() < 0.01
+        assert np.abs(recorded[first:last]).max() > 0.09
+        assert np.abs(recorded[last + 8 :]).max() < 0.01
+    lengths_s = [soundfile.info(one.file).duration for one in of_csv]
+    assert of_raven[1].begin_s == pytest.approx(lengths_s[0] + of_csv[1].begin_s, abs=1e-6)
 
 
 def test_a_trigger_is_changed_without_ending_others(start):

@@ -56,7 +56,7 @@ def test_sigmf_reads_annotations(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "kind", "settings"),
-    [("e.selections.txt", "Raven", {"annot_col": "Level"}), ("e.labels.txt", "AudBBox", {})],
+    [("e.selections.txt", "Raven", {"annot_col": "Annotation"}), ("e.labels.txt", "AudBBox", {})],
 )
 @pytest.mark.filterwarnings("ignore:The inplace keyword:DeprecationWarning")
 def test_crowsetta_reads_tables(tmp_path, name, kind, settings):

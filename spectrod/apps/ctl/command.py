@@ -168,6 +168,21 @@ def _add_events(parser: argparse.ArgumentParser) -> None:
         "--follow", action="store_true", help="continue with new events until Ctrl-C"
     )
     parser.add_argument("--since", metavar="N", type=int, default=0, help="start at number N (0)")
+    parser.add_argument("--source", metavar="SOURCE", help="those of this source alone")
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="OUT",
+        action="append",
+        default=[],
+        help="write the events of triggers that have ended to a file, as spectrod detect does; "
+        "with --follow once Ctrl-C ends it; repeatable",
+    )
+    parser.add_argument(
+        "--recordings",
+        metavar="DIR",
+        help="with -o: the sound files of the source in which the events are to be marked",
+    )
 
 
 def _add_replay(parser: argparse.ArgumentParser) -> None:
@@ -501,7 +516,18 @@ def _recording_text(recording: Mapping[str, Any]) -> str:
 
 
 def _events(control: Control, args: argparse.Namespace) -> int:
-    """List events; to follow them, request from the last one on, to show that none is missing."""
+    events = _listed(control, args)
+    if args.output or args.recordings:
+        from spectrod.apps.ctl.event_output import write_events  # noqa: PLC0415 - it loads NumPy
+
+        return write_events(control, args, events)
+    for event in events:
+        _print(args, event, ctl_text.event_text)
+    return 0
+
+
+def _listed(control: Control, args: argparse.Namespace) -> Iterator[Mapping[str, Any]]:
+    """Yield events; to follow them, request from the last one on, to show that none is missing."""
     since, last = args.since, None
     while True:
         events = _unseen(control.call("events", since=since, limit=1000), last)
@@ -510,11 +536,12 @@ def _events(control: Control, args: argparse.Namespace) -> int:
             since, last = 0, None
             continue
         for event in events:
-            _print(args, event, ctl_text.event_text)
             since, last = event["number"], event
+            if args.source in (None, event["source"]):
+                yield event
         sys.stdout.flush()
         if not args.follow:
-            return 0
+            return
         time.sleep(_FOLLOW_S)
 
 

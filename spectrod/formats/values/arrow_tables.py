@@ -24,7 +24,7 @@ from spectrod.measure.measurement_config import IntervalMeter, MeasuredSignals, 
 from spectrod.measure.triggers.detection import Detection
 
 _TIMES = ("begin_utc", "end_utc")
-_TEXTS = ("file", "channel", "unit")
+_TEXTS = ("file", "channel", "unit", "name")
 _COUNTS = ("pulses",)
 _UNITS = {"s": "s", "hz": "Hz", "db": "dB"}
 """Units by the ends of names."""

@@ -65,7 +65,7 @@ def test_what_is_written_is_read(tmp_path, name, zone):
     assert first.begin_utc_ns == BEGIN_NS
     assert (first.begin_s, first.duration_s, first.channel) == (7.25, 0.5, "left")
     assert (first.f_min_hz, first.f_max_hz, first.file) == (2000.0, 6000.0, "a b.wav")
-    assert first.text == "-40.2 dBFS, 19.8 dB over the floor, peak at 3406 Hz"
+    assert first.text == "call, -40.2 dBFS, 19.8 dB over the floor, peak at 3406 Hz"
     assert second.file == "b.wav"
 
 
@@ -117,6 +117,16 @@ def test_selections_and_labels_count_from_the_begin_of_all(tmp_path, name):
     assert (one.begin_utc_ns, one.begin_s, one.duration_s) == (None, 67.25, 0.5)
     assert (one.f_min_hz, one.f_max_hz, other.begin_s) == (2000.0, 6000.0, 90.0)
     assert one.channel == (2 if name == "raven.txt" else None)
+
+
+def test_selections_are_named_after_their_trigger(tmp_path):
+    """In a column that Raven shows; a tab in it parts no columns; no file has no path."""
+    event = replace(detection().event, name="a\tb")
+    path = written(tmp_path / "raven.txt", detection(event=event), detection(file=""))
+    named, no_file = read_events(path)
+    assert named.text == "a\\tb, peak at 3406 Hz"
+    assert Path(named.file).name == "a b.wav"
+    assert (no_file.text, no_file.file) == ("call, peak at 3406 Hz", "")
 
 
 def test_a_table_of_raven_itself(tmp_path):

@@ -1,0 +1,212 @@
+"""Events of a daemon's triggers in files. A module of its own, as files of events load NumPy."""
+
+import argparse
+import math
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from spectrod.cli.interrupts import interrupts_held, signals_as_interrupts
+from spectrod.client.control import Control
+from spectrod.dsp.units import NS_PER_S
+from spectrod.formats.event_files import event_file, format_of
+from spectrod.formats.event_reading import FILE_EVENTS_MAX
+from spectrod.lib.errors import ConfigError, InputError, SpectrodError, WireError
+from spectrod.lib.names import is_name
+from spectrod.lib.text import printable
+from spectrod.measure.triggers.detection import Detection
+from spectrod.measure.triggers.trigger import TriggerEvent
+from spectrod.recording.output_plan import check_outputs, make_folders
+from spectrod.source.files.dated_files import DatedFiles
+from spectrod.wire.headers import FS_MAX_HZ, FS_MIN_HZ, TriggerFacts
+
+_TIME_MAX_S = 7_258_118_400.0
+"""The begin of 2200, up to which files of events are read [s since 1970]."""
+
+
+class _HeardEvent(NamedTuple):
+    """The end of an event as a daemon tells it, with the number of its channel from 1 on."""
+
+    event: TriggerEvent
+    channel: int
+    fs: float
+
+
+def write_events(
+    control: Control, args: argparse.Namespace, events: Iterable[Mapping[str, Any]]
+) -> int:
+    """Write the events of triggers that have ended to files; return the exit code.
+
+    What an interrupt or an error of the daemon ends is written before that is raised.
+
+    Parameters
+    ----------
+    control : Control
+        The daemon.
+    args : Namespace
+        Arguments of ``spectrod ctl events``.
+    events : iterable of mapping
+        Events of all kinds, as the daemon sends them.
+
+    Raises
+    ------
+    ConfigError
+        If the name of a file is of no format, or the recordings may be of several sources.
+    InputError
+        If none of the recordings says when it begins.
+    StorageError, UnavailableError
+        If a file cannot be written, or its format needs a package.
+    WireError
+        If an event is not as the protocol says.
+    """
+    paths = [Path(one) for one in args.output]
+    if not paths:
+        raise ConfigError(f"--recordings {args.recordings}: must be with -o FILE")
+    for path in paths:
+        format_of(path)
+    check_outputs(args.output, Path(args.recordings) if args.recordings else None)
+    if args.recordings:
+        _check_recordings(control, args)
+    heard: list[_HeardEvent] = []
+    signals = _Signals(control)
+    ending: BaseException | None = None
+    with signals_as_interrupts():
+        try:
+            for event in events:
+                heard += signals.heard(event)
+                if len(heard) == FILE_EVENTS_MAX:
+                    print(f"a file has at most {FILE_EVENTS_MAX} events", file=sys.stderr)
+                    break
+        except (KeyboardInterrupt, SpectrodError) as error:
+            if not heard:
+                raise
+            ending = error
+        with interrupts_held():
+            _write(paths, _placed(heard, args.recordings))
+    if ending is not None:
+        raise ending
+    return 0
+
+
+def _check_recordings(control: Control, args: argparse.Namespace) -> None:
+    """Check that there are recordings, and that events of one source alone are placed in them."""
+    if not Path(args.recordings).exists():
+        raise InputError(f"{printable(args.recordings)}: no such file or folder")
+    names = [str(one["name"]) for one in control.call("status")["sources"]]
+    if not args.source and len(names) > 1:
+        listed = printable(", ".join(names))
+        raise ConfigError(f"--recordings {args.recordings}: name its --source, one of {listed}")
+
+
+class _Signals:
+    """Tells the channels and the sample rates of a daemon's sources, each once it is needed."""
+
+    def __init__(self, control: Control) -> None:
+        self._control = control
+        self._known: dict[str, tuple[float, tuple[str, ...]]] = {}
+
+    def heard(self, event: Mapping[str, Any]) -> list[_HeardEvent]:
+        """Return the event of a trigger that has ended; nothing of other events."""
+        given = event.get("trigger")  # older daemons do not send it
+        if given is None or event["kind"] != "trigger.ended":
+            return []
+        try:
+            facts = _checked(msgspec.convert(given, TriggerFacts))
+        except ValueError as error:
+            raise WireError(f"event {event['number']}: {printable(str(error))}") from error
+        source = str(event["source"])
+        if source not in self._known:
+            self._known[source] = self._asked(source)
+        fs, names = self._known[source]
+        channel = _number_of(facts.channel, names) if fs else 0
+        if not channel:
+            what = printable(f"{event['number']}: channel {facts.channel} of {source}")
+            print(f"event {what} is not there any more: left out", file=sys.stderr)
+            return []
+        return [_HeardEvent(TriggerEvent(**msgspec.structs.asdict(facts)), channel, fs)]
+
+    def _asked(self, source: str) -> tuple[float, tuple[str, ...]]:
+        """Return sample rate [Hz] and names of the channels, which without names are numbers.
+
+        The rate of a source that is gone is 0.
+        """
+        status = self._control.call("status")["sources"]
+        rates = [float(one["fs"]) for one in status if one["name"] == source]
+        if not rates or not FS_MIN_HZ <= rates[0] <= FS_MAX_HZ:
+            return 0.0, ()
+        settings = self._control.call("get")
+        table = settings.get("sources", {}).get(source) or settings["source"]
+        return rates[0], tuple(map(str, table["channel_names"]))
+
+
+def _checked(facts: TriggerFacts) -> TriggerFacts:
+    """Check what a file of events could not hold; raises ValueError."""
+    numbers = (facts.f_min_hz, facts.f_max_hz, facts.level, facts.threshold, facts.duration_s)
+    optional = (facts.frequency_hz or 0.0, facts.floor or 0.0)
+    if not all(map(math.isfinite, (*numbers, *optional))):
+        raise ValueError("numbers must be finite")
+    if facts.f_max_hz < facts.f_min_hz:
+        raise ValueError(f"f_max_hz={facts.f_max_hz:g}: must be at least {facts.f_min_hz:g}")
+    if facts.begin_utc_ns < 0 or _end_s(facts) >= _TIME_MAX_S:
+        raise ValueError(f"begin_utc_ns={facts.begin_utc_ns}: must be of 1970 to 2199, and its end")
+    if not is_name(facts.name):
+        raise ValueError(f"name={facts.name!r}: must be that of a trigger")
+    return facts
+
+
+def _end_s(facts: TriggerFacts) -> float:
+    return facts.begin_utc_ns / NS_PER_S + facts.duration_s
+
+
+def _number_of(channel: str, names: Sequence[str]) -> int:
+    """Return the number of a channel from 1 on; 0 if there is none of this name."""
+    if names:
+        return names.index(channel) + 1 if channel in names else 0
+    return int(channel) + 1 if channel.isdecimal() and len(channel) < 5 else 0
+
+
+def _placed(heard: Sequence[_HeardEvent], recordings: str | None) -> list[Detection]:
+    """Return the events in order, those that begin in one of the recordings if there are such."""
+    ordered = sorted(heard, key=lambda one: one.event.begin_utc_ns)
+    if recordings is None:
+        return [_without_file(one, ordered[0].event.begin_utc_ns) for one in ordered]
+    files = DatedFiles(Path(recordings))
+    found = [one for one in (_in_file(one, files) for one in ordered) if one is not None]
+    if n_others := len(ordered) - len(found):
+        what = "1 event begins" if n_others == 1 else f"{n_others} events begin"
+        print(f"{what} in no file of {printable(recordings)}: left out", file=sys.stderr)
+    return found
+
+
+def _without_file(one: _HeardEvent, zero_ns: int) -> Detection:
+    """Return an event with times from that of the first one on."""
+    begin_s = (one.event.begin_utc_ns - zero_ns) / NS_PER_S
+    return _detection(one, "", begin_s, begin_s, one.fs)
+
+
+def _in_file(one: _HeardEvent, files: DatedFiles) -> Detection | None:
+    place = files.at(one.event.begin_utc_ns)
+    if place is None:
+        return None
+    begin_s = place.sample / place.fs
+    return _detection(one, place.path, begin_s, place.before_s + begin_s, place.fs)
+
+
+def _detection(
+    one: _HeardEvent, file: str, begin_s: float, joined_s: float, fs: float
+) -> Detection:
+    first, n_samples = round(joined_s * fs), round(one.event.duration_s * fs)
+    places = (file, begin_s, joined_s)
+    return Detection(one.event, first, n_samples, *places, has_utc=True, channel=one.channel, fs=fs)
+
+
+def _write(paths: Sequence[Path], events: Sequence[Detection]) -> None:
+    make_folders(map(str, paths))
+    for path in paths:
+        with event_file(path) as write:
+            for one in events:
+                write(one)
+        print(f"# {printable(path)}: {len(events)} event{'' if len(events) == 1 else 's'}")
