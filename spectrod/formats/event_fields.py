@@ -13,6 +13,10 @@ EVENT_COLUMNS = (
     *("over_floor_db", "pulses", "name"),
 )
 """Names of the columns of events, after those of times."""
+EVENT_TIMES = ("begin_utc", "end_utc")
+"""Names of the columns of times in UTC."""
+EVENT_TEXTS = ("file", "channel", "unit", "name")
+"""Columns of texts; the others are numbers."""
 
 
 def fields_of(one: Detection, zone: dt.tzinfo | None = None) -> dict[str, Any]:
@@ -45,7 +49,7 @@ def fields_of(one: Detection, zone: dt.tzinfo | None = None) -> dict[str, Any]:
 
 def time_names(zone: dt.tzinfo | None) -> tuple[str, str]:
     """Return the names of begin and end, before those of ``EVENT_COLUMNS``."""
-    return ("begin_utc", "end_utc") if zone is None else ("begin", "end")
+    return EVENT_TIMES if zone is None else ("begin", "end")
 
 
 def _rounded(value: float | None) -> float | None:

@@ -14,8 +14,11 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from spectrod.formats.export.confined.confined_messages import Question
+from spectrod.formats.export.confined.confined_process import FileProcess
 from spectrod.lib.errors import ConfigError, InputError
 from spectrod.lib.json_text import decode_json
+from spectrod.lib.optional_packages import need_elsewhere
 from spectrod.lib.regular_files import read_regular
 from spectrod.lib.text import printable
 
@@ -91,11 +94,11 @@ def parse_events(path: Path, content: bytes) -> list[ReadEvent]:
     Parameters
     ----------
     path : Path
-        The end of its name is the format: ``.csv`` and ``.json`` as ``spectrod detect`` writes
-        them, ``.txt`` with a header a selection table of Raven, without one labels of Audacity,
-        ``.sigmf-meta`` metadata of SigMF, whose annotations are the events.
+        The end of its name is the format: ``.csv``, ``.json`` and ``.parquet`` as ``spectrod
+        detect`` writes them, ``.txt`` with a header a selection table of Raven, without one labels
+        of Audacity, ``.sigmf-meta`` metadata of SigMF, whose annotations are the events.
     content : bytes
-        UTF-8, at most ``FILE_BYTES_MAX``.
+        At most ``FILE_BYTES_MAX``; text is UTF-8.
 
     Returns
     -------
@@ -109,6 +112,8 @@ def parse_events(path: Path, content: bytes) -> list[ReadEvent]:
     InputError
         If the content is too large, has too many events, or is not of its format; with the line and
         the rule.
+    UnavailableError
+        If the format needs a package that is not installed, or no process can be started.
     """
     read = _reader_of(path)
     if len(content) > FILE_BYTES_MAX:
@@ -184,6 +189,17 @@ def _from_csv(content: bytes) -> Iterator[ReadEvent]:
 
 def _from_json(content: bytes) -> Iterator[ReadEvent]:
     return _made(enumerate(decode_json(content, list[dict[str, Any]]), 1), _of_fields, "event")
+
+
+def _from_parquet(content: bytes) -> Iterator[ReadEvent]:
+    """Yield the events of rows, which a process reads that can do nothing else."""
+    need_elsewhere("arro3.io", "parquet")
+    process = FileProcess("parquet")
+    try:
+        answer = process.ask(Question("decode", "", len(content), FILE_EVENTS_MAX), content)
+        return _from_json(process.array(answer.n_bytes))
+    finally:
+        process.close()
 
 
 def _of_fields(fields: _Fields) -> ReadEvent:
@@ -405,5 +421,6 @@ _READERS: Final[dict[str, Callable[[bytes], Iterator[ReadEvent]]]] = {
     ".json": _from_json,
     ".txt": _from_text,
     ".sigmf-meta": _from_sigmf,
+    ".parquet": _from_parquet,
 }
 _SUFFIXES: Final = ", ".join(_READERS)

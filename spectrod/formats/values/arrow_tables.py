@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from spectrod.dsp.calibration import CalibrationLike, calibration_of
-from spectrod.formats.event_fields import EVENT_COLUMNS, fields_of
+from spectrod.formats.event_fields import EVENT_COLUMNS, EVENT_TEXTS, EVENT_TIMES, fields_of
 from spectrod.formats.figure.figure_look import FigureLook
 from spectrod.formats.figure.plots import plot_intervals
 from spectrod.formats.values.arrow_rows import RowGroup, batch, check_names, metadata
@@ -23,8 +23,6 @@ from spectrod.measure.measurement import Measurement
 from spectrod.measure.measurement_config import IntervalMeter, MeasuredSignals, MeasurementFacts
 from spectrod.measure.triggers.detection import Detection
 
-_TIMES = ("begin_utc", "end_utc")
-_TEXTS = ("file", "channel", "unit", "name")
 _COUNTS = ("pulses",)
 _UNITS = {"s": "s", "hz": "Hz", "db": "dB"}
 """Units by the ends of names."""
@@ -218,10 +216,10 @@ class EventTable(_ArrowTable):
 
     def _columns(self) -> Any:
         core = need("arro3.core", "parquet")
-        cells: dict[str, list[Any]] = {name: [] for name in (*_TIMES, *EVENT_COLUMNS)}
+        cells: dict[str, list[Any]] = {name: [] for name in (*EVENT_TIMES, *EVENT_COLUMNS)}
         for one in self._events:
             ends = (one.event.begin_utc_ns, one.end_utc_ns) if one.has_utc else (None, None)
-            for name, cell in (fields_of(one) | dict(zip(_TIMES, ends, strict=True))).items():
+            for name, cell in (fields_of(one) | dict(zip(EVENT_TIMES, ends, strict=True))).items():
                 cells[name].append(cell)
         arrays = [_event_column(core, name, column) for name, column in cells.items()]
         fields = [
@@ -241,10 +239,10 @@ def _check_events(events: Sequence[object]) -> None:
 
 
 def _event_column(core: Any, name: str, cells: list[Any]) -> Any:
-    if name in _TIMES:
+    if name in EVENT_TIMES:
         moment = core.DataType.timestamp("ns", tz="UTC")
         return core.Array(cells, type=core.DataType.int64()).cast(moment)
-    if name in _TEXTS:
+    if name in EVENT_TEXTS:
         return core.Array(cells, type=core.DataType.string())
     kind = core.DataType.int64() if name in _COUNTS else core.DataType.float64()
     return core.Array(cells, type=kind)

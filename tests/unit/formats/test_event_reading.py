@@ -5,6 +5,7 @@ import json
 import re
 import sys
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -56,10 +57,17 @@ def written(path, *detections, zone=None):
     return path
 
 
-@pytest.mark.parametrize("name", ["e.csv", "e.json"])
+def check_packages(name):
+    """Skip a test of Parquet where nothing reads it."""
+    if name.endswith(".parquet"):
+        pytest.importorskip("arro3.io")
+
+
+@pytest.mark.parametrize("name", ["e.csv", "e.json", "e.parquet"])
 @pytest.mark.parametrize("zone", [None, ZoneInfo("Europe/Berlin")])
 def test_what_is_written_is_read(tmp_path, name, zone):
     """Time to the microsecond, also of a time zone; length, channel, band, file and text."""
+    check_packages(name)
     later = detection(file="b.wav", begin_s=0.0)
     first, second = read_events(written(tmp_path / name, detection(), later, zone=zone))
     assert first.begin_utc_ns == BEGIN_NS
@@ -102,6 +110,99 @@ def test_parquet_needs_its_extra_before_the_first_event(tmp_path, monkeypatch):
     ):
         pytest.fail("opened")
     assert list(tmp_path.iterdir()) == []
+
+
+def parquet(**columns):
+    """Return a file of columns of arro3 arrays."""
+    io, core = pytest.importorskip("arro3.io"), pytest.importorskip("arro3.core")
+    memory = BytesIO()
+    table = core.Table.from_arrays(list(columns.values()), names=list(columns))
+    io.write_parquet(table, memory, compression="zstd(3)", dictionary_page_size_limit=1 << 30)
+    return memory.getvalue()
+
+
+def column(cells, kind, **about):
+    core = pytest.importorskip("arro3.core")
+    return core.Array(cells, type=getattr(core.DataType, kind)(**about))
+
+
+def seconds(*cells):
+    return column(cells, "float64")
+
+
+def test_parquet_of_others_is_read():
+    """Other widths of numbers, time zones of readers, no time, dictionaries, more columns."""
+    core = pytest.importorskip("arro3.core")
+    ms = column([BEGIN_NS // 10**6, None], "int64").cast(core.DataType.timestamp("ms", tz="UTC"))
+    content = parquet(
+        begin_s=column([1, 2], "int32"),
+        duration_s=column([0.5, 0.25], "float32"),
+        begin_utc=ms,
+        channel=column(["left", None], "large_string"),
+        pulses=column([3, None], "int64"),
+        remark=column(["x", "y"], "string"),
+    )
+    first, second = parse_events(Path("e.parquet"), content)
+    assert first.begin_utc_ns == BEGIN_NS // 10**6 * 10**6
+    assert (first.begin_s, first.duration_s, first.channel) == (1.0, 0.5, "left")
+    assert first.text == "3 pulses"
+    assert (second.begin_utc_ns, second.begin_s, second.channel) == (None, 2.0, None)
+
+
+@pytest.mark.parametrize(
+    ("columns", "rule"),
+    [
+        ({"begin_s": seconds}, "must have the column 'duration_s'"),
+        ({"begin_s": seconds, "duration_s": lambda _: column(["x"], "string")},
+         "column duration_s: must not be of type <Utf8>"),
+        ({"begin_s": seconds, "duration_s": lambda _: seconds(-1.0)},
+         "event 1: duration -1 s: must be 0 or more"),
+        ({"begin_s": seconds, "duration_s": lambda _: seconds(float("nan"))},
+         "event 1: duration_s: must be a number"),
+        ({"begin_s": seconds, "duration_s": seconds,
+          "begin_utc": lambda _: column(["noon"], "string")},
+         "event 1: begin 'noon': must be 1970 to 2199"),
+    ],
+)  # fmt: skip
+def test_parquet_that_is_no_table_of_events_is_refused(columns, rule):
+    """With the column or the event, and the rule."""
+    pytest.importorskip("arro3.io")
+    content = parquet(**{name: make(1.0) for name, make in columns.items()})
+    with pytest.raises(InputError, match=re.escape(f"e.parquet: {rule}")):
+        parse_events(Path("e.parquet"), content)
+
+
+def test_parquet_that_is_damaged_or_unpacks_to_more_than_memory_is_one_error(monkeypatch):
+    """arro3 panics or aborts there: in a process of its own, which ends alone."""
+    pytest.importorskip("arro3.io")
+    good = parquet(begin_s=seconds(1.0, 2.0, 3.0), duration_s=seconds(1.0, 1.0, 1.0))
+    for content in (b"", b"PAR1", good[:-1], good[5:]):
+        with pytest.raises(
+            InputError, match=r"e\.parquet: must be Parquet: begin and end with PAR1"
+        ):
+            parse_events(Path("e.parquet"), content)
+    for content in (b"PAR1" + bytes(20) + b"PAR1", good[:-40] + b"x" * 32 + good[-8:]):
+        with pytest.raises(InputError, match=r"e\.parquet: is damaged"):
+            parse_events(Path("e.parquet"), content)
+    n = 1000
+    bomb = parquet(
+        begin_s=seconds(*[1.0] * n),
+        duration_s=seconds(*[1.0] * n),
+        file=column(["a" * 1_000_000] * n, "string"),
+    )
+    assert len(bomb) < 10_000
+    with pytest.raises(InputError, match=r"gave up: too much time or memory, or a crash"):
+        parse_events(Path("e.parquet"), bomb)
+    monkeypatch.setattr(event_reading, "FILE_EVENTS_MAX", 2)
+    with pytest.raises(InputError, match=r"e\.parquet: must have at most 2 events"):
+        parse_events(Path("e.parquet"), good)
+
+
+def test_parquet_cannot_be_read_without_its_extra(monkeypatch):
+    """The error says what to install."""
+    monkeypatch.setattr("spectrod.lib.optional_packages.find_spec", lambda _: None)
+    with pytest.raises(UnavailableError, match=r"pip install 'spectrod\[parquet\]'"):
+        parse_events(Path("e.parquet"), b"")
 
 
 def test_events_without_a_time_of_the_clock_have_none(tmp_path):
@@ -237,10 +338,13 @@ def test_annotations_of_sigmf_have_both_clocks(tmp_path):
     assert read_events(written(tmp_path / "none.sigmf-meta")) == []
 
 
-@pytest.mark.parametrize("name", ["e.csv", "e.json", "raven.txt", "labels.txt", "e.sigmf-meta"])
+@pytest.mark.parametrize(
+    "name", ["e.csv", "e.json", "e.parquet", "raven.txt", "labels.txt", "e.sigmf-meta"]
+)
 @pytest.mark.parametrize("fs", [8000.0, 48000.0, 256000.0])
 def test_times_of_events_are_within_a_sample(tmp_path, name, fs):
     """100 random events of a file with gaps before it: time in all files or the file, and UTC."""
+    check_packages(name)
     rng = np.random.default_rng(7)
     firsts = np.sort(rng.integers(0, round(3600 * fs), 100))
     counts = rng.integers(1, round(20 * fs), 100)
@@ -256,7 +360,7 @@ def test_times_of_events_are_within_a_sample(tmp_path, name, fs):
         )
     events = [replace(one, fs=fs) for one in events]
     found = read_events(written(tmp_path / name, *events))
-    before_s = 0.0 if name in {"e.csv", "e.json"} else 60.0
+    before_s = 60.0 if "txt" in name or "sigmf" in name else 0.0
     begins = np.array([one.begin_s for one in found]) - before_s
     lengths = np.array([one.duration_s for one in found])
     np.testing.assert_allclose(begins * fs, firsts, rtol=0, atol=0.5)

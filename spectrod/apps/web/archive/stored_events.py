@@ -15,7 +15,7 @@ from spectrod.apps.web.archive.archives import Archive, Archives
 from spectrod.apps.web.compressed import compressed
 from spectrod.formats.directory import Directory
 from spectrod.formats.event_reading import FILE_BYTES_MAX, ReadEvent, parse_events, read_events
-from spectrod.lib.errors import ConfigError, InputError
+from spectrod.lib.errors import ConfigError, InputError, UnavailableError
 from spectrod.lib.text import printable
 
 EVENTS_MAX: Final = 20_000
@@ -175,7 +175,7 @@ class StoredEvents:
     def _marks(self, file: _EventFile, source: _StoredSource) -> list[StoredMark]:
         try:
             return _placed(file, file.read(), source)
-        except (ConfigError, InputError) as error:
+        except (ConfigError, InputError, UnavailableError) as error:
             self._log_once(str(error))
             return []
 

@@ -42,6 +42,7 @@ DAMAGE = (LookupError, MemoryError, OSError, OverflowError, RuntimeError, TypeEr
 _MODULES: dict[Kind, str] = {
     "hdf5": "spectrod.formats.export.confined.hdf5",
     "blosc": "spectrod.formats.export.confined.blosc",
+    "parquet": "spectrod.formats.export.confined.parquet_events",
 }
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 1, 4, 38
 _REASON_CHARS_MAX = 500

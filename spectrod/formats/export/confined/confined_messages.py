@@ -6,7 +6,7 @@ from msgspec import Struct
 
 Content = bytes | memoryview | None
 """What follows an answer: an array, or nothing."""
-Kind = Literal["hdf5", "blosc"]
+Kind = Literal["hdf5", "blosc", "parquet"]
 TEXT_BYTES_MAX = 1 << 23
 """Longest text of an attribute [bytes]: 4096 channel names take a quarter of that."""
 ANSWER_BYTES_MAX = TEXT_BYTES_MAX + (1 << 16)
@@ -24,8 +24,8 @@ class Question(Struct, frozen=True, array_like=True):
     name : str
         Of the attribute or array.
     first, past : int
-        Rows [first, past); of "decode", the size of the content and of the decoded chunk [bytes]:
-        the content follows as a message of its own.
+        Rows [first, past); of "decode", the size of the content and of the decoded chunk [bytes],
+        of Parquet the most rows: the content follows as a message of its own.
     """
 
     what: Literal["open", "text", "unit", "form", "read", "decode"]

@@ -39,7 +39,7 @@ class FileProcess:
 
     Parameters
     ----------
-    kind : {"hdf5", "blosc"}
+    kind : {"hdf5", "blosc", "parquet"}
         What it reads.
     *files : int
         Descriptors that it gets a copy of: that of an HDF5 file.
@@ -107,7 +107,7 @@ class FileProcess:
 
     def _ended(self) -> ValueError:
         self.close()
-        return ValueError("the process that reads it gave up: too much time, or a crash")
+        return ValueError("the process that reads it gave up: too much time or memory, or a crash")
 
 
 class _Starter:

@@ -132,6 +132,30 @@ def test_a_file_that_is_named_is_that_of_the_only_source(tmp_path):
     assert events.listed.marks == ()
 
 
+def test_events_of_parquet_are_read_and_read_again(tmp_path, caplog):
+    """At their time and channel; a file that has become damaged says so once."""
+    io, core = pytest.importorskip("arro3.io"), pytest.importorskip("arro3.core")
+    table = core.Table.from_arrays(
+        [
+            core.Array([BEGIN_NS + 3 * S], type=core.DataType.int64()).cast(
+                core.DataType.timestamp("ns", tz="UTC")
+            ),
+            *(core.Array([one], type=core.DataType.float64()) for one in (3.0, 0.5)),
+            core.Array(["right"], type=core.DataType.string()),
+        ],
+        names=["begin_utc", "begin_s", "duration_s", "channel"],
+    )
+    path = tmp_path / "e.parquet"
+    io.write_parquet(table, path)
+    events = found(segment(tmp_path / "x.spd"), path)
+    (mark,) = events.listed.marks
+    assert (begins_s(events), mark.channel, mark.t1 - mark.t0) == ([3.0], "right", 500.0)
+    path.write_bytes(b"PAR1")
+    assert events.refresh()
+    assert events.listed.marks == ()
+    assert caplog.messages == [f"{path}: must be Parquet: begin and end with PAR1"]
+
+
 def test_selections_have_channels_by_number(tmp_path):
     """As Raven counts them, from 1 on."""
     table = tmp_path / "raven.txt"
