@@ -82,9 +82,10 @@ COMMAND_HELP: Final = {
             ("amplifier.wav", "tones, THD, THD+N, SNR"),
             ("amplifier.wav -o spectrum.png", "with the harmonics marked"),
             ("drone.wav --interval 1s --quantity fundamental,level -o drone.csv", "over time"),
+            ("night.wav --interval 1s --tracks night.selections.txt", "each tone, for Raven"),
         ),
         "output peaks fundamental harmonics imd channel json "
-        "interval quantity win-length start stop duration calibration title size dpi",
+        "interval quantity tracks win-length start stop duration calibration title size dpi",
     ),
     "transfer": CommandHelp(
         (

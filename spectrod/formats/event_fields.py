@@ -36,10 +36,10 @@ def fields_of(one: Detection, zone: dt.tzinfo | None = None) -> dict[str, Any]:
         "channel": event.channel,
         "f_min_hz": event.f_min_hz,
         "f_max_hz": event.f_max_hz,
-        "frequency_hz": _rounded(event.frequency_hz),
+        "frequency_hz": _rounded(event.frequency_hz, 4),
         "level": round(event.level, 2),
         "unit": event.unit,
-        "threshold": round(event.threshold, 2),
+        "threshold": _rounded(event.threshold),
         "floor": _rounded(event.floor),
         "over_floor_db": _rounded(one.over_floor_db),
         "pulses": event.pulses,
@@ -52,5 +52,5 @@ def time_names(zone: dt.tzinfo | None) -> tuple[str, str]:
     return EVENT_TIMES if zone is None else ("begin", "end")
 
 
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 2)
+def _rounded(value: float | None, digits: int = 2) -> float | None:
+    return None if value is None else round(value, digits)

@@ -19,12 +19,14 @@ from spectrod.apps.measurements.parts import RecordingPart, cut_parts
 from spectrod.apps.measurements.printed_table import PrintedTable
 from spectrod.apps.measurements.sample_blocks import blocks_of, report_left_out
 from spectrod.apps.measurements.setting_flags import add_settings
+from spectrod.apps.measurements.track_writer import TrackWriter
 from spectrod.cli import options
 from spectrod.cli.interrupts import interrupts_held, signals_as_interrupts
 from spectrod.cli.numbers import count
 from spectrod.cli.progress import ProgressBar
 from spectrod.cli.sample_range import SampleRange
 from spectrod.cli.times import wait_for_start, zone_of_times
+from spectrod.formats.event_files import format_of
 from spectrod.formats.figure.drawing import need_matplotlib
 from spectrod.formats.figure.measurement_figure import MeasurementFigureWriter
 from spectrod.formats.values.measurement_description import MeasurementDescription, describe
@@ -39,6 +41,7 @@ from spectrod.formats.values.value_writer import (
 from spectrod.lib.errors import ConfigError, InputError
 from spectrod.lib.ordered_work import JOBS_MAX
 from spectrod.lib.text import printable
+from spectrod.measure.frame_meter import FrameMeter
 from spectrod.measure.kinds import KINDS
 from spectrod.measure.levels import LevelMeter, LevelRow
 from spectrod.measure.measurement import Measurement
@@ -52,6 +55,9 @@ FILES = " ".join(SUFFIXES)
 
 Write = Callable[[Sequence[Measurement]], None]
 """Takes complete rows."""
+
+Writer = ValueWriter | TrackWriter
+"""Writes complete rows, or the tracks that are in them."""
 
 _INTERRUPTED = 130
 _log = logging.getLogger(__name__)
@@ -125,13 +131,14 @@ def _defaults(word: str) -> MeasurementConfig:
 def run(args: argparse.Namespace, defaults: MeasurementConfig | None = None) -> int:
     """Measure to the end of the source or of the duration, or until Ctrl-C."""
     defaults = defaults or _defaults(args.command)
-    paths = [Path(one) for one in args.output]
+    paths, tracks = [Path(one) for one in args.output], _tracks(args)
     for path in paths:
         check_suffix(path)
     _check_csv(args, paths)
     look = figure_look(args, paths)
-    check_outputs(args.output, Path(args.source) if Path(args.source).is_file() else None)
-    make_folders(args.output)
+    outputs = [*args.output, *map(str, tracks)]
+    check_outputs(outputs, Path(args.source) if Path(args.source).is_file() else None)
+    make_folders(outputs)
     opened = bind(args, defaults)
     measured, bound = opened.measured, opened.meter
     source, jobs = measured.source, _jobs(args, measured)
@@ -151,13 +158,17 @@ def run(args: argparse.Namespace, defaults: MeasurementConfig | None = None) -> 
             wait_for_start(args.start, args.source, zone_of_times(args))
         return _read(source, measured.span, meter, write, has_utc=about.has_utc)
 
-    def open_file(path: Path) -> ValueWriter:
+    def open_file(path: Path) -> Writer:
+        if path in tracks:
+            assert isinstance(meter, FrameMeter)
+            points = args.track_points
+            return TrackWriter(path, measured, about, meter.spec, has_points=points)
         writer = open_writer(path, about, args.csv or CSV_FORMS[0])
         if isinstance(writer, MeasurementFigureWriter):
             writer.look = look
         return writer
 
-    exit_code = _measure(read, meter, about, paths, table, open_file)
+    exit_code = _measure(read, meter, about, [*paths, *tracks], table, open_file)
     exit_code = exit_code or report_left_out(source)
     if isinstance(meter, LevelMeter):
         table.show_total(meter.summary())
@@ -170,13 +181,13 @@ def _measure(
     about: MeasurementDescription,
     paths: list[Path],
     table: PrintedTable,
-    open_file: Callable[[Path], ValueWriter],
+    open_file: Callable[[Path], Writer],
 ) -> int:
     """Read the source to its end, and write the rows, or print them; return the exit code.
 
     Of each file it prints how many intervals it has.
     """
-    writers: list[ValueWriter] = []
+    writers: list[Writer] = []
     try:
         for path in paths:
             with interrupts_held():
@@ -203,7 +214,10 @@ def _measure(
                 _write_total(meter, writers)
             for path, writer in zip(paths, writers, strict=True):
                 writer.finish()
-                print(f"# {printable(path)}: {_count(n_rows - n_days, n_days, about)}")
+                text = _count(n_rows - n_days, n_days, about)
+                if isinstance(writer, TrackWriter):
+                    text = writer.count_text
+                print(f"# {printable(path)}: {text}")
             periods.report()
     finally:
         with interrupts_held():
@@ -212,7 +226,7 @@ def _measure(
     return exit_code
 
 
-def _write_total(meter: IntervalMeter, writers: list[ValueWriter]) -> None:
+def _write_total(meter: IntervalMeter, writers: list[Writer]) -> None:
     """Pass the values of all intervals together to the writers, if the meter has such."""
     if isinstance(meter, LevelMeter):
         total = meter.summary()
@@ -232,6 +246,19 @@ def _count(n_intervals: int, n_days: int, about: MeasurementDescription) -> str:
     intervals = f"{n_intervals} interval{'' if n_intervals == 1 else 's'}"
     days = f" and {n_days} day{'' if n_days == 1 else 's'}" if n_days else ""
     return f"{intervals}{days}{channels}"
+
+
+def _tracks(args: argparse.Namespace) -> list[Path]:
+    """Return the files of tracks, which tones alone have; raises ConfigError."""
+    paths = [Path(one) for one in getattr(args, "tracks", ())]
+    for path in paths:
+        format_of(path)
+    if paths and (args.jobs or 1) > 1:
+        rule = "tracks go on from interval to interval"
+        raise ConfigError(f"--jobs {args.jobs}: must be without --tracks: {rule}")
+    if not paths and getattr(args, "track_points", False):
+        raise ConfigError("--track-points: must be with --tracks FILE")
+    return paths
 
 
 def _jobs(args: argparse.Namespace, measured: MeasuredSource) -> int:

@@ -35,6 +35,7 @@ from spectrod.cli.interrupts import signals_as_interrupts
 from spectrod.cli.numbers import count, frequency
 from spectrod.dsp.spectrum import SpectrumSpec, taper_for
 from spectrod.dsp.units import FULL_SCALE, Float64Array
+from spectrod.formats.event_files import FORMATS
 from spectrod.formats.figure.drawing import write_figure
 from spectrod.formats.figure.tone_figure import check_panels, draw_tones
 from spectrod.formats.values.value_writer import FIGURE_SUFFIXES
@@ -96,6 +97,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"write the tones, .csv, or draw the spectrum, {' '.join(FIGURE_SUFFIXES)}, or with "
         f"--interval write intervals, {intervals.FILES}; repeatable",
     )
+    parser.add_argument(
+        "--tracks",
+        metavar="OUT",
+        action="append",
+        default=[],
+        help="with --interval: write the tones that go on from interval to interval to a file of "
+        f"events, *{' *'.join(FORMATS)}; repeatable",
+    )
+    parser.add_argument(
+        "--track-points",
+        action="store_true",
+        help="with --tracks: an event for each interval of a track, with its own frequency",
+    )
     intervals.add_jobs(parser)
     add_settings(parser, _SETTINGS, _HELPS, _OF_MEAN)
     add_mean_range(parser)
@@ -115,13 +129,9 @@ def _channel_power(text: str) -> tuple[float, ...]:
 
 def run(args: argparse.Namespace) -> int:
     """Measure all channels of the mean spectrum, or of intervals, and print what is found."""
+    _check_flags(args)
     if has_interval(args):
-        for key in _NOT_OF_INTERVALS:
-            if getattr(args, key):
-                raise ConfigError(f"--{key}: must be without --interval")
         return intervals.run(args, _SETTINGS)
-    if args.jobs is not None:
-        raise ConfigError(f"--jobs {args.jobs}: must be with --interval")
     look = figure_look(args, args.output)
     intervals.check_output(args, (".csv", *FIGURE_SUFFIXES))
     given = mean_settings(args, TonesConfig, _OF_MEAN)
@@ -170,6 +180,20 @@ def run(args: argparse.Namespace) -> int:
         for text in report_lines(printable_all(found)):
             print(text)
     return report_left_out(source)
+
+
+def _check_flags(args: argparse.Namespace) -> None:
+    """Refuse flags of intervals without these, and others with them; raises ConfigError."""
+    if has_interval(args):
+        for key in _NOT_OF_INTERVALS:
+            if getattr(args, key):
+                raise ConfigError(f"--{key}: must be without --interval")
+        return
+    if args.jobs is not None:
+        raise ConfigError(f"--jobs {args.jobs}: must be with --interval")
+    if args.tracks or args.track_points:
+        flag = f"--tracks {args.tracks[0]}" if args.tracks else "--track-points"
+        raise ConfigError(f"{flag}: must be with --interval")
 
 
 def _measure(

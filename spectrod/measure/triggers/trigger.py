@@ -26,7 +26,7 @@ class TriggerEvent:
     Attributes
     ----------
     name, kind : str
-        Name and kind of the trigger.
+        Name and kind of the trigger; of a track of tones its name and ``track``.
     state : {"begun", "ended"}
         Which of the two.
     reason : str
@@ -37,8 +37,10 @@ class TriggerEvent:
         Range of frequencies that the trigger examines [Hz].
     frequency_hz : float or None
         Frequency of the value; None for the level of the whole range [Hz].
-    level, threshold : float
-        The value and its threshold, in ``unit``.
+    level : float
+        The value, in ``unit``.
+    threshold : float or None
+        Its threshold, in ``unit``; None of a track of tones, which has none.
     floor : float or None
         Noise floor there, in ``unit``; None if the trigger has none.
     unit : str
@@ -64,7 +66,7 @@ class TriggerEvent:
     f_max_hz: float
     frequency_hz: float | None
     level: float
-    threshold: float
+    threshold: float | None
     floor: float | None
     unit: str
     begin_utc_ns: int
@@ -79,10 +81,11 @@ class TriggerEvent:
         where = f"{self.f_min_hz:g} to {self.f_max_hz:g} Hz"
         if self.frequency_hz is not None:
             where = f"at {self.frequency_hz:.6g} Hz"
+        threshold = "" if self.threshold is None else f", threshold {self.threshold:.1f}"
         floor = "" if self.floor is None else f", floor {self.floor:.1f}"
         text = (
-            f"{self.kind} {where}, channel {self.channel}: {self.level:.1f} {self.unit}, "
-            f"threshold {self.threshold:.1f}{floor}"
+            f"{self.kind} {where}, channel {self.channel}: {self.level:.1f} {self.unit}"
+            f"{threshold}{floor}"
         )
         if self.pulses is not None:
             text += f", {self.pulses} pulse{'' if self.pulses == 1 else 's'}"
