@@ -176,7 +176,7 @@ def _add_events(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         help="write the events of triggers that have ended to a file, as spectrod detect does; "
-        "with --follow once Ctrl-C ends it; repeatable",
+        "with --follow while they come; repeatable",
     )
     parser.add_argument(
         "--recordings",
@@ -516,18 +516,20 @@ def _recording_text(recording: Mapping[str, Any]) -> str:
 
 
 def _events(control: Control, args: argparse.Namespace) -> int:
-    events = _listed(control, args)
+    groups = _listed(control, args)
     if args.output or args.recordings:
         from spectrod.apps.ctl.event_output import write_events  # noqa: PLC0415 - it loads NumPy
 
-        return write_events(control, args, events)
-    for event in events:
-        _print(args, event, ctl_text.event_text)
+        return write_events(control, args, groups)
+    for events in groups:
+        for event in events:
+            _print(args, event, ctl_text.event_text)
+        sys.stdout.flush()
     return 0
 
 
-def _listed(control: Control, args: argparse.Namespace) -> Iterator[Mapping[str, Any]]:
-    """Yield events; to follow them, request from the last one on, to show that none is missing."""
+def _listed(control: Control, args: argparse.Namespace) -> Iterator[list[Mapping[str, Any]]]:
+    """Yield new events; to follow, request from the last one on, to show that none is missing."""
     since, last = args.since, None
     while True:
         events = _unseen(control.call("events", since=since, limit=1000), last)
@@ -535,11 +537,9 @@ def _listed(control: Control, args: argparse.Namespace) -> Iterator[Mapping[str,
             print("the daemon was restarted", file=sys.stderr)
             since, last = 0, None
             continue
-        for event in events:
-            since, last = event["number"], event
-            if args.source in (None, event["source"]):
-                yield event
-        sys.stdout.flush()
+        if events:
+            since, last = events[-1]["number"], events[-1]
+        yield [one for one in events if args.source in (None, one["source"])]
         if not args.follow:
             return
         time.sleep(_FOLLOW_S)

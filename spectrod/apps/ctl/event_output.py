@@ -3,6 +3,7 @@
 import argparse
 import math
 import sys
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +24,10 @@ from spectrod.recording.output_plan import check_outputs, make_folders
 from spectrod.source.files.dated_files import DatedFiles
 from spectrod.wire.headers import FS_MAX_HZ, FS_MIN_HZ, TriggerFacts
 
+PERIOD_S = 60.0
+"""Shortest time from one writing of the files to the next [s]."""
+_REST = 20
+"""Times as long as a writing took nothing is written after it."""
 _TIME_MAX_S = 7_258_118_400.0
 """The begin of 2200, up to which files of events are read [s since 1970]."""
 
@@ -36,11 +41,13 @@ class _HeardEvent(NamedTuple):
 
 
 def write_events(
-    control: Control, args: argparse.Namespace, events: Iterable[Mapping[str, Any]]
+    control: Control, args: argparse.Namespace, groups: Iterable[Sequence[Mapping[str, Any]]]
 ) -> int:
     """Write the events of triggers that have ended to files; return the exit code.
 
-    What an interrupt or an error of the daemon ends is written before that is raised.
+    While events come the files are written at most once in ``PERIOD_S``, whole each time, so that a
+    kill costs little. What an interrupt or an error of the daemon ends is written before that is
+    raised.
 
     Parameters
     ----------
@@ -48,8 +55,8 @@ def write_events(
         The daemon.
     args : Namespace
         Arguments of ``spectrod ctl events``.
-    events : iterable of mapping
-        Events of all kinds, as the daemon sends them.
+    groups : iterable of sequence of mapping
+        Events of all kinds, as the daemon sends them; a group is empty where none has come.
 
     Raises
     ------
@@ -70,30 +77,37 @@ def write_events(
     check_outputs(args.output, Path(args.recordings) if args.recordings else None)
     if args.recordings:
         _check_recordings(control, args)
-    heard: list[_HeardEvent] = []
+    files = _EventFiles(paths, args.recordings)
     signals = _Signals(control)
     ending: BaseException | None = None
     with signals_as_interrupts():
         try:
-            for event in events:
-                heard += signals.heard(event)
-                if len(heard) == FILE_EVENTS_MAX:
+            for events in groups:
+                for event in events:
+                    files.heard += signals.heard(event)
+                if len(files.heard) >= FILE_EVENTS_MAX:
+                    del files.heard[FILE_EVENTS_MAX:]
                     print(f"a file has at most {FILE_EVENTS_MAX} events", file=sys.stderr)
                     break
+                files.write_if_due()
         except (KeyboardInterrupt, SpectrodError) as error:
-            if not heard:
+            if not files.heard:
                 raise
             ending = error
         with interrupts_held():
-            _write(paths, _placed(heard, args.recordings))
+            files.write()
+            files.report()
     if ending is not None:
         raise ending
     return 0
 
 
 def _check_recordings(control: Control, args: argparse.Namespace) -> None:
-    """Check that there are recordings, and that events of one source alone are placed in them."""
-    if not Path(args.recordings).exists():
+    """Check that there are recordings, and that events of one source alone are placed in them.
+
+    Where events are followed, the first recording may come later.
+    """
+    if not args.follow and not Path(args.recordings).exists():
         raise InputError(f"{printable(args.recordings)}: no such file or folder")
     names = [str(one["name"]) for one in control.call("status")["sources"]]
     if not args.source and len(names) > 1:
@@ -118,10 +132,11 @@ class _Signals:
         except ValueError as error:
             raise WireError(f"event {event['number']}: {printable(str(error))}") from error
         source = str(event["source"])
-        if source not in self._known:
-            self._known[source] = self._asked(source)
-        fs, names = self._known[source]
+        fs, names = self._known.get(source, (0.0, ()))
         channel = _number_of(facts.channel, names) if fs else 0
+        if not channel:  # not asked yet, or it was named after that
+            fs, names = self._known[source] = self._asked(source)
+            channel = _number_of(facts.channel, names) if fs else 0
         if not channel:
             what = printable(f"{event['number']}: channel {facts.channel} of {source}")
             print(f"event {what} is not there any more: left out", file=sys.stderr)
@@ -168,17 +183,74 @@ def _number_of(channel: str, names: Sequence[str]) -> int:
     return int(channel) + 1 if channel.isdecimal() and len(channel) < 5 else 0
 
 
-def _placed(heard: Sequence[_HeardEvent], recordings: str | None) -> list[Detection]:
-    """Return the events in order, those that begin in one of the recordings if there are such."""
-    ordered = sorted(heard, key=lambda one: one.event.begin_utc_ns)
-    if recordings is None:
-        return [_without_file(one, ordered[0].event.begin_utc_ns) for one in ordered]
-    files = DatedFiles(Path(recordings))
-    found = [one for one in (_in_file(one, files) for one in ordered) if one is not None]
-    if n_others := len(ordered) - len(found):
-        what = "1 event begins" if n_others == 1 else f"{n_others} events begin"
-        print(f"{what} in no file of {printable(recordings)}: left out", file=sys.stderr)
-    return found
+class _EventFiles:
+    """The files, with all events so far.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+    recordings : str or None
+        Sound in which the events are marked.
+
+    Attributes
+    ----------
+    heard : list of _HeardEvent
+        In the order of their ends.
+    """
+
+    def __init__(self, paths: Sequence[Path], recordings: str | None) -> None:
+        self._paths, self._recordings = paths, recordings
+        self.heard: list[_HeardEvent] = []
+        self._n_heard = self._n_written = 0
+        self._due_s = time.monotonic() + PERIOD_S
+        self._said: set[str] = set()
+
+    def write_if_due(self) -> None:
+        """Write the files if there are other events, and some time has passed."""
+        if len(self.heard) == self._n_heard or time.monotonic() < self._due_s:
+            return
+        try:
+            with interrupts_held():
+                self.write()
+        except InputError:  # no recording is complete yet
+            self._due_s = time.monotonic() + PERIOD_S
+
+    def write(self) -> None:
+        """Write the files, those that are there again."""
+        begin_s = time.monotonic()
+        make_folders(map(str, self._paths))
+        events = self._placed()
+        for path in self._paths:
+            with event_file(path) as write:
+                for one in events:
+                    write(one)
+        self._n_heard, self._n_written = len(self.heard), len(events)
+        end_s = time.monotonic()
+        self._due_s = end_s + max(PERIOD_S, _REST * (end_s - begin_s))
+
+    def report(self) -> None:
+        """Print how many events the files have, and how many others there were."""
+        for path in self._paths:
+            n = self._n_written
+            print(f"# {printable(path)}: {n} event{'' if n == 1 else 's'}")
+        if n_others := self._n_heard - self._n_written:
+            what = "1 event begins" if n_others == 1 else f"{n_others} events begin"
+            print(
+                f"{what} in no file of {printable(self._recordings or '')}: left out",
+                file=sys.stderr,
+            )
+
+    def _placed(self) -> list[Detection]:
+        """Return the events in order, those that begin in a recording if they are marked there."""
+        ordered = sorted(self.heard, key=lambda one: one.event.begin_utc_ns)
+        if self._recordings is None:
+            return [_without_file(one, ordered[0].event.begin_utc_ns) for one in ordered]
+        files = DatedFiles(Path(self._recordings))
+        for line in files.left_out:
+            if line not in self._said:
+                print(line, file=sys.stderr)
+        self._said = set(files.left_out)
+        return [one for one in (_in_file(one, files) for one in ordered) if one is not None]
 
 
 def _without_file(one: _HeardEvent, zero_ns: int) -> Detection:
@@ -201,12 +273,3 @@ def _detection(
     first, n_samples = round(joined_s * fs), round(one.event.duration_s * fs)
     places = (file, begin_s, joined_s)
     return Detection(one.event, first, n_samples, *places, has_utc=True, channel=one.channel, fs=fs)
-
-
-def _write(paths: Sequence[Path], events: Sequence[Detection]) -> None:
-    make_folders(map(str, paths))
-    for path in paths:
-        with event_file(path) as write:
-            for one in events:
-                write(one)
-        print(f"# {printable(path)}: {len(events)} event{'' if len(events) == 1 else 's'}")

@@ -1,6 +1,5 @@
 """Sound files that say when they begin: which of them was recorded at a time, and where in it."""
 
-import logging
 from bisect import bisect_right
 from itertools import accumulate
 from pathlib import Path
@@ -13,8 +12,6 @@ from spectrod.lib.text import printable
 from spectrod.source.files.recorded_at import recorded_at, why_undated
 from spectrod.source.files.soundfile import SoundFile
 from spectrod.source.source_listing import list_sound_files
-
-_log = logging.getLogger(__name__)
 
 
 class DatedFile(NamedTuple):
@@ -64,12 +61,17 @@ class DatedFiles:
 
     Unlike those of ``FolderSource`` they are not joined to a stream: the time of a sample is that
     of its own file, however short the pause before it is. Files of other rates may be among them.
-    What cannot be read or says no time is left out, with a line in the log.
+    What cannot be read or says no time is left out.
 
     Parameters
     ----------
     path : Path
         A sound file, or a folder of them; folders in it are not searched.
+
+    Attributes
+    ----------
+    left_out : list of str
+        A printable line for each file that is left out.
 
     Raises
     ------
@@ -79,7 +81,13 @@ class DatedFiles:
 
     def __init__(self, path: Path) -> None:
         paths = list_sound_files(str(path)).files if path.is_dir() else [path]
-        found = [one for one in map(_dated, paths) if one is not None]
+        self.left_out: list[str] = []
+        found = []
+        for one in paths:
+            try:
+                found.append(_dated(one))
+            except InputError as error:
+                self.left_out.append(printable(f"{str(error).rstrip('.')}: left out"))
         if not found:
             rule = "must be sound that says when it begins, or a folder of such files"
             raise InputError(f"{printable(path)}: {rule}")
@@ -107,21 +115,15 @@ class DatedFiles:
         return None
 
 
-def _dated(path: Path) -> DatedFile | None:
-    """Return a file with its begin; None if it is left out, which is logged."""
+def _dated(path: Path) -> DatedFile:
+    """Return a file with its begin; raises InputError if it cannot be read or says no time."""
+    file = SoundFile(str(path))
     try:
-        file = SoundFile(str(path))
-        try:
-            found = recorded_at(str(path), file.fs, file.comment)
-        finally:
-            file.close()
-    except InputError as error:
-        _log.warning("%s: left out", printable(str(error).rstrip(".")))
-        return None
+        found = recorded_at(str(path), file.fs, file.comment)
     except OSError as error:
-        _log.warning("%s: %s: left out", printable(path), error.strerror)
-        return None
+        raise InputError(f"{path}: {error.strerror}") from error
+    finally:
+        file.close()
     if found is None:
-        _log.warning("%s: has no start time%s: left out", printable(path), why_undated(str(path)))
-        return None
+        raise InputError(f"{path}: has no start time{why_undated(str(path))}")
     return DatedFile(path, found.utc_ns, file.fs, file.n_samples)

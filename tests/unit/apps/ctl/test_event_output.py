@@ -50,8 +50,10 @@ def event(after_s, duration_s=0.5, number=0, source="mic", state="ended", **fact
 def written(folder, events, *names, recordings=None, source=None, daemon=None):
     """Write events; return what is read of the files."""
     outputs = [str(folder / name) for name in names]
-    args = argparse.Namespace(output=outputs, recordings=recordings, source=source)
-    assert write_events(daemon or Daemon(mic=("right", "left")), args, events) == 0
+    where = {"recordings": recordings, "source": source, "follow": False}
+    args = argparse.Namespace(output=outputs, **where)
+    groups = ([one] for one in events)
+    assert write_events(daemon or Daemon(mic=("right", "left")), args, groups) == 0
     return [read_events(folder / name) for name in names]
 
 
@@ -151,6 +153,57 @@ def test_what_came_before_the_end_is_written(tmp_path, end):
     with pytest.raises(type(end)):
         written(tmp_path, none(), "f.csv")
     assert not (tmp_path / "f.csv").exists()
+
+
+@pytest.mark.parametrize("is_marked", [False, True])
+def test_files_are_whole_while_events_come(tmp_path, monkeypatch, is_marked, capsys):
+    """Once in a minute in which an event ended, and a recording is there; lines come once."""
+    clock, folder = [0.0], tmp_path / "calls"
+    monkeypatch.setattr(event_output.time, "monotonic", lambda: clock[0])
+    (tmp_path / "e.csv").write_text("before")
+    seen = []
+
+    def after(seconds):
+        clock[0] += seconds
+        content = (tmp_path / "e.csv").read_text()
+        seen.append(content.count("\n") - 1 if content != "before" else None)
+
+    def groups():
+        yield [event(1)]
+        after(59)
+        yield []
+        after(2)
+        yield []
+        after(0)
+        folder.mkdir()
+        (folder / "broken.wav").write_bytes(b"RIFF")
+        recording(folder, 0, 10)
+        after(61)
+        yield [event(2), event(-5)]
+        after(0)
+        yield [event(3)]
+        after(1)
+
+    where = {"recordings": str(folder) if is_marked else None, "source": "mic", "follow": True}
+    args = argparse.Namespace(output=[str(tmp_path / "e.csv")], **where)
+    assert write_events(Daemon(mic=("right", "left")), args, groups()) == 0
+    # Marked events wait for the recording, and one is in none.
+    assert seen == ([None, None, None, None, 2, 2] if is_marked else [None, None, 1, 1, 3, 3])
+    assert len(read_events(tmp_path / "e.csv")) == (3 if is_marked else 4)
+    assert capsys.readouterr().err.count("broken.wav") == is_marked
+
+
+def test_a_channel_that_was_named_later_is_asked_for_again(tmp_path):
+    """Names change while a daemon runs."""
+    daemon = Daemon(mic=("old",))
+
+    def events():
+        yield event(0, channel="old")
+        daemon.names["mic"] = ("a", "left")
+        yield event(1)
+
+    (found,) = written(tmp_path, events(), "e.selections.txt", daemon=daemon)
+    assert [one.channel for one in found] == [1, 2]
 
 
 def test_a_file_has_no_more_events_than_are_read(tmp_path, monkeypatch, capsys):
