@@ -193,7 +193,7 @@ def _from_json(content: bytes) -> Iterator[ReadEvent]:
 
 def _from_parquet(content: bytes) -> Iterator[ReadEvent]:
     """Yield the events of rows, which a process reads that can do nothing else."""
-    need_elsewhere("arro3.io", "parquet")
+    need_elsewhere("arro3", "parquet")
     process = FileProcess("parquet")
     try:
         answer = process.ask(Question("decode", "", len(content), FILE_EVENTS_MAX), content)

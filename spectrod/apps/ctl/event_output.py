@@ -28,6 +28,7 @@ PERIOD_S = 60.0
 """Shortest time from one writing of the files to the next [s]."""
 _REST = 20
 """Times as long as a writing took nothing is written after it."""
+_UNIT_CHARS_MAX = 64
 _TIME_MAX_S = 7_258_118_400.0
 """The begin of 2200, up to which files of events are read [s since 1970]."""
 
@@ -169,6 +170,9 @@ def _checked(facts: TriggerFacts) -> TriggerFacts:
         raise ValueError(f"begin_utc_ns={facts.begin_utc_ns}: must be of 1970 to 2199, and its end")
     if not is_name(facts.name):
         raise ValueError(f"name={facts.name!r}: must be that of a trigger")
+    if facts.unit != printable(facts.unit, _UNIT_CHARS_MAX):
+        rule = f"must be one line of at most {_UNIT_CHARS_MAX} characters"
+        raise ValueError(f"unit={printable(facts.unit, _UNIT_CHARS_MAX)!r}: {rule}")
     return facts
 
 

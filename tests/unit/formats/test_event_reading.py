@@ -80,7 +80,8 @@ def test_what_is_written_is_read(tmp_path, name, zone):
 def test_parquet_has_the_columns_of_csv(tmp_path):
     """Times are timestamps in UTC, whatever the time zone; unknown values are null."""
     arro3 = pytest.importorskip("arro3.io")
-    events = [detection(), detection(has_utc=False, file="b.wav", joined_s=3.0)]
+    track = replace(detection().event, threshold=None)
+    events = [detection(), detection(has_utc=False, file="b.wav", joined_s=3.0, event=track)]
     path = written(tmp_path / "e.parquet", *events, zone=ZoneInfo("Europe/Berlin"))
     table = arro3.read_parquet(path).read_all()
     assert table.column_names == ["begin_utc", "end_utc", *EVENT_COLUMNS]
@@ -99,6 +100,15 @@ def test_parquet_of_no_events_has_the_columns(tmp_path):
     arro3 = pytest.importorskip("arro3.io")
     table = arro3.read_parquet(written(tmp_path / "e.parquet")).read_all()
     assert (table.num_rows, table.column_names[2:]) == (0, list(EVENT_COLUMNS))
+
+
+def test_a_track_has_no_threshold():
+    """Neither in its text nor in a column; its frequency has more digits than a level."""
+    event = replace(detection().event, kind="track", threshold=None, floor=None)
+    event = replace(event, frequency_hz=440.00126)
+    fields = fields_of(detection(event=event))
+    assert (fields["threshold"], fields["floor"], fields["frequency_hz"]) == (None, None, 440.0013)
+    assert event.text == "track at 440.001 Hz, channel left: -40.2 dBFS; released after 0.5 s"
 
 
 def test_parquet_needs_its_extra_before_the_first_event(tmp_path, monkeypatch):

@@ -239,6 +239,8 @@ def test_refusals(tmp_path):
         ({"begin_utc_ns": -1}, r"event 0: begin_utc_ns=-1: must be of 1970"),
         ({"begin_utc_ns": "x"}, r"event 0: Expected `int`, got `str` - at `\$\.begin_utc_ns`"),
         ({"name": "../x\x1b"}, r"event 0: name='\.\./x\\x1b': must be that of a trigger"),
+        ({"unit": "dB\n2,3"}, r"event 0: unit='dB\\\\n2,3': must be one line of at most 64"),
+        ({"unit": "d" * 65}, r"event 0: unit='d+\.\.\.d+': must be one line of at most 64"),
         ({"channel": None}, r"event 0: Expected `str`, got `null`"),
     ],
 )
