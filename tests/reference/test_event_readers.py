@@ -7,7 +7,9 @@ import json
 
 import numpy as np
 import pytest
+import soundfile
 
+from spectrod.cli import main
 from spectrod.formats.event_files import event_file
 from spectrod.measure.triggers.detection import Detection
 from spectrod.measure.triggers.trigger import TriggerEvent
@@ -69,3 +71,24 @@ def test_crowsetta_reads_tables(tmp_path, name, kind, settings):
     np.testing.assert_allclose(onsets * FS, firsts, rtol=0, atol=0.5)
     np.testing.assert_allclose(offsets * FS, firsts + counts, rtol=0, atol=0.5)
     assert {(one.low_freq, one.high_freq) for one in boxes} == {(2000.0, 6000.0)}
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "settings"),
+    [("t.selections.txt", "Raven", {"annot_col": "Annotation"}), ("t.labels.txt", "AudBBox", {})],
+)
+@pytest.mark.filterwarnings("ignore:The inplace keyword:DeprecationWarning")
+def test_crowsetta_reads_tracks(tmp_path, name, kind, settings):
+    """Those of two files with a pause between them, on the time of both without it."""
+    bbox = pytest.importorskip("crowsetta.formats.bbox", reason="pip install crowsetta")
+    t = np.arange(4 * 16000) / 16000
+    for clock, f_hz in (("043000", 1000.0), ("043100", 2000.0)):
+        x = 0.1 * np.sin(2 * np.pi * f_hz * t) * (t >= 1.0)
+        soundfile.write(tmp_path / f"20260501_{clock}.wav", x, 16000, subtype="FLOAT")
+    frames = ["--interval", "0.5s", "--win-length", "2048"]
+    assert main(["tones", str(tmp_path), *frames, "--tracks", str(tmp_path / name)]) == 0
+    low, high = getattr(bbox, kind).from_file(tmp_path / name, **settings).to_bbox()
+    assert [(one.onset, one.offset) for one in (low, high)] == [(1.0, 4.0), (5.0, 8.0)]
+    for one, f_hz in ((low, 1000.0), (high, 2000.0)):
+        assert one.low_freq < f_hz < one.high_freq
+        assert one.label.startswith("tone ")
