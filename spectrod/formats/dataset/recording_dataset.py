@@ -15,6 +15,7 @@ from spectrod.dsp.value_names import values_name
 from spectrod.formats.dataset.lazy_array import RowArray, variable_of
 from spectrod.formats.export.attributes import (
     CHECKED_ROWS,
+    OF_A_FILE,
     Coverage,
     encode_engines,
     global_attributes,
@@ -24,9 +25,6 @@ from spectrod.formats.export.layout import BROADBAND, ENGINES, columns, variable
 from spectrod.formats.export.site import with_site
 from spectrod.formats.segment.segment_table import SegmentTable
 from spectrod.lib.errors import InputError
-
-_OF_A_FILE = ("history", "date_created")
-"""Attributes of NetCDF files that say when they were written."""
 
 
 def recording_dataset(path: Path, *, check: bool) -> Dataset:
@@ -91,7 +89,7 @@ def _read(
 def _attributes(table: SegmentTable, rows: Rows) -> dict[str, Any]:
     about = table.description
     found = global_attributes(about, {})
-    for name in _OF_A_FILE:
+    for name in OF_A_FILE:
         if name not in about.attributes:
             del found[name]
     coverage = Coverage(about)

@@ -23,6 +23,8 @@ from spectrod.lib.time_zones import offset_s, offset_text
 CONVENTIONS = "CF-1.11, ACDD-1.3"
 VOCABULARY = "CF Standard Name Table v93"
 DESCRIPTION = "spectrod_description"
+OF_A_FILE = ("history", "date_created")
+"""Attributes that say when a file was written."""
 CHECKED_ROWS = "checked_rows"
 """Name of the attribute of files with ``CONDITIONS``, see ``Coverage.checked_rows``."""
 

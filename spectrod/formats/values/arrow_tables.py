@@ -150,6 +150,26 @@ class MeasurementTable(_ArrowTable):
             self._made = _table(made, made.schema.with_metadata(metadata(self._about)))
         return self._made
 
+    def to_xarray(self) -> Any:
+        """Return the rows as an ``xarray.Dataset``, as it opens a NetCDF file of them.
+
+        Variables, units and attributes are those of ``spectrod levels -o x.nc``: a variable for
+        each quantity over time and channel, levels in bands over bands, and flags by CF 1.11.
+
+        Raises
+        ------
+        InputError
+            If there are no rows, or local days beside shorter intervals.
+        UnavailableError
+            If xarray is not installed: ``pip install 'spectrod[xarray]'``.
+        """
+        need("xarray", "xarray")
+        from spectrod.formats.dataset.measurement_dataset import (  # noqa: PLC0415 - optional
+            measurement_dataset,
+        )
+
+        return measurement_dataset(self._about, self._rows)
+
     def plot(self, look: FigureLook | None = None) -> Any:
         """Draw each value over time, and levels in bands; see ``plot_intervals``.
 
