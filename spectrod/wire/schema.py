@@ -42,6 +42,7 @@ from spectrod.wire.headers import (
     TransferHeader,
     ValuesHeader,
 )
+from spectrod.wire.message_table import MessageTable
 
 __all__ = [
     "HEARTBEAT_PERIOD_S",
@@ -62,6 +63,7 @@ __all__ = [
     "LevelsFrame",
     "LevelsHeader",
     "Message",
+    "MessageTable",
     "Meta",
     "MetaHeader",
     "SpectrumHeader",
@@ -284,6 +286,22 @@ class IntervalFrame(_Values):
         cells = ((printable(name), f"{value:.6g}", printable(unit)) for name, value, unit in named)
         about = f"{self.topic}, {np.datetime64(h.t_utc_ns, 'ns')}Z, {h.interval_s:g} s"
         return html_table(about, ("quantity", "value", "unit"), cells)
+
+    def to_arrow(self) -> Any:
+        """Return the message as an ``arro3.core.Table`` of one row; see ``MessageTable``.
+
+        Raises
+        ------
+        InputError
+            If two quantities have one name.
+        UnavailableError
+            If arro3 is not installed: ``pip install 'spectrod[parquet]'``.
+        """
+        return MessageTable([self]).to_arrow()
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """Return this table as the PyCapsule interface of Arrow has it; see ``to_arrow``."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def __getitem__(self, name: str) -> float:
         """Return the value of a quantity; KeyError if the message does not have it."""

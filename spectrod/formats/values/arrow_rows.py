@@ -1,26 +1,24 @@
 """Measurements in Arrow's memory: a row for each interval, a typed column for each value."""
 
-import json
 from array import array
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from spectrod.dsp.measurement_columns import DURATION, FLAGS_NAME, of_channels
 from spectrod.dsp.units import NS_PER_S
 from spectrod.formats.values.measurement_description import MeasurementDescription
 from spectrod.formats.values.measurement_table import (
-    DURATION,
-    FLAGS_NAME,
     NumberColumn,
     begin_ns,
     flag_texts,
     header,
     number_columns,
     numbers,
-    of_channels,
     time_name,
 )
+from spectrod.lib.arrow_table import as_texts, field_metadata
 from spectrod.lib.errors import ConfigError
 from spectrod.lib.optional_packages import need
 from spectrod.measure.measurement import Measurement
@@ -84,7 +82,7 @@ def batch(about: MeasurementDescription, arrays: Sequence[Any]) -> Any:
         flat = core.Array(np.ascontiguousarray(bins[:, column]).ravel())
         cells.append(core.fixed_size_list_array(flat, bins.shape[2]))
     fields = [
-        core.Field(one.name, cell.type, metadata=_field_metadata(one))
+        core.Field(one.name, cell.type, metadata=field_metadata(one.unit, one.channel))
         for one, cell in zip(_columns(about), cells, strict=True)
     ]
     return core.RecordBatch.from_arrays(cells, schema=core.Schema(fields))
@@ -96,10 +94,7 @@ def metadata(about: MeasurementDescription) -> dict[str, str]:
     if about.spectra:
         units = dict(zip(about.spectra, about.spectra_units, strict=True))
         found |= {"units": found["units"] | units, "frequency_hz": about.frequencies.tolist()}
-    return {
-        name: value if isinstance(value, str) else json.dumps(value)
-        for name, value in found.items()
-    }
+    return as_texts(found)
 
 
 def check_names(about: MeasurementDescription, what: object) -> None:
@@ -112,11 +107,11 @@ def check_names(about: MeasurementDescription, what: object) -> None:
 
 def _columns(about: MeasurementDescription) -> list[NumberColumn]:
     time = time_name(about)
-    flags = zip(of_channels(about, FLAGS_NAME), about.channels, strict=True)
+    flags = zip(of_channels(about.channels, FLAGS_NAME), about.channels, strict=True)
     bins = [
         NumberColumn(name, unit, channel)
         for one, unit in zip(about.spectra, about.spectra_units, strict=True)
-        for name, channel in zip(of_channels(about, one), about.channels, strict=True)
+        for name, channel in zip(of_channels(about.channels, one), about.channels, strict=True)
     ]
     return [
         NumberColumn(time, "" if about.has_utc else "s", ""),
@@ -125,8 +120,3 @@ def _columns(about: MeasurementDescription) -> list[NumberColumn]:
         *number_columns(about),
         *bins,
     ]
-
-
-def _field_metadata(column: NumberColumn) -> dict[str, str]:
-    found = {"unit": column.unit, "channel": column.channel}
-    return {name: text for name, text in found.items() if text}

@@ -3,7 +3,6 @@
 They need ``pip install 'spectrod[parquet]'``: the library that writes Parquet holds the memory.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,10 +12,9 @@ from spectrod.formats.figure.figure_look import FigureLook
 from spectrod.formats.figure.plots import plot_intervals
 from spectrod.formats.values.arrow_rows import RowGroup, batch, check_names, metadata
 from spectrod.formats.values.measurement_description import describe
+from spectrod.lib.arrow_table import ArrowTable
 from spectrod.lib.errors import InputError
-from spectrod.lib.notebook import html_table
 from spectrod.lib.optional_packages import need
-from spectrod.lib.text import printable
 from spectrod.measure.levels import LevelRow
 from spectrod.measure.levels.octave_levels import BandLevels
 from spectrod.measure.measurement import Measurement
@@ -26,53 +24,9 @@ from spectrod.measure.triggers.detection import Detection
 _COUNTS = ("pulses",)
 _UNITS = {"s": "s", "hz": "Hz", "db": "dB"}
 """Units by the ends of names."""
-_ROWS_SHOWN, _COLUMNS_SHOWN = 10, 16
-"""Of a table in a notebook: the first ones."""
 
 
-class _ArrowTable(ABC):
-    """A table in Arrow's memory, which other libraries read by its C interface."""
-
-    @abstractmethod
-    def to_arrow(self) -> Any:
-        """Return the table as an ``arro3.core.Table``, which is made by the first call."""
-
-    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        """Return the table as the PyCapsule interface of Arrow has it; columns are not copied."""
-        return self.to_arrow().__arrow_c_stream__(requested_schema)
-
-    @abstractmethod
-    def __len__(self) -> int: ...
-
-    def __repr__(self) -> str:
-        """Return one line: the numbers of rows and columns, and the names of these."""
-        names = self.to_arrow().column_names
-        return (
-            f"<{type(self).__name__}: {len(self)} rows, {len(names)} columns: {', '.join(names)}>"
-        )
-
-    def _repr_html_(self) -> str:
-        """Return the first rows for notebooks, with the line of ``repr`` above them."""
-        table = self.to_arrow()
-        fields = [table.schema.field(n) for n in range(table.num_columns)][:_COLUMNS_SHOWN]
-        names = [f"{one.name} [{unit}]" if (unit := _unit(one)) else one.name for one in fields]
-        n_rows = min(len(self), _ROWS_SHOWN)
-        columns = [table.column(one.name).slice(0, n_rows).to_pylist() for one in fields]
-        cells = ([_cell(value) for value in row] for row in zip(*columns, strict=True))
-        return html_table(repr(self), names, cells)
-
-
-def _unit(field: Any) -> str:
-    return printable(field.metadata_str.get("unit", ""))
-
-
-def _cell(value: object) -> str:
-    if value is None:
-        return ""
-    return f"{value:.6g}" if isinstance(value, float) else printable(str(value))
-
-
-class MeasurementTable(_ArrowTable):
+class MeasurementTable(ArrowTable):
     """The rows of a meter: a row for each interval, columns as in Parquet files.
 
     ``polars.DataFrame(levels)`` and ``duckdb.sql("FROM levels")`` read it, and with pyarrow
@@ -202,7 +156,7 @@ class MeasurementTable(_ArrowTable):
         )
 
 
-class EventTable(_ArrowTable):
+class EventTable(ArrowTable):
     """Events of recordings: a row for each, columns as in CSV files of ``spectrod detect``.
 
     Times are UTC in nanoseconds, null where no date is known; other unknown values are null too.

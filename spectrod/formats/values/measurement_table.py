@@ -3,25 +3,17 @@
 from dataclasses import dataclass
 from typing import Any
 
+from spectrod.dsp.measurement_columns import FLAGS_BETWEEN, TIME, of_channels
 from spectrod.dsp.units import NS_PER_S
 from spectrod.formats.values.measurement_description import MeasurementDescription, flag_names
 from spectrod.measure.levels import LevelRow
 from spectrod.measure.levels.level_units import unit_of
 from spectrod.measure.measurement import Measurement
 
-DURATION, FLAGS_NAME = "duration_s", "flags"
-
 
 def time_name(about: MeasurementDescription) -> str:
     """Return the name of the column of times: UTC, or time since the first sample."""
-    return "time" if about.has_utc else "elapsed_s"
-
-
-def of_channels(about: MeasurementDescription, name: str) -> list[str]:
-    """Return the names of a value's columns; of several channels, they end with ``@CHANNEL``."""
-    if len(about.channels) == 1:
-        return [name]
-    return [f"{name}@{channel}" for channel in about.channels]
+    return TIME if about.has_utc else "elapsed_s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +37,7 @@ def number_columns(about: MeasurementDescription) -> list[NumberColumn]:
             columns.append(NumberColumn(one.name, about.unit(one), ""))
             continue
         units = [unit_of(one, calibration) for calibration in about.calibrations]
-        names = of_channels(about, one.name)
+        names = of_channels(about.channels, one.name)
         columns += [NumberColumn(*each) for each in zip(names, units, about.channels, strict=True)]
     return columns
 
@@ -74,7 +66,7 @@ def begin_ns(about: MeasurementDescription, row: Measurement) -> int:
 
 def flag_texts(row: Measurement) -> list[str]:
     """Return the names of the flags of each channel, with ``|`` between them."""
-    return ["|".join(flag_names(int(flags))) for flags in row.flags]
+    return [FLAGS_BETWEEN.join(flag_names(int(flags))) for flags in row.flags]
 
 
 def header(about: MeasurementDescription) -> dict[str, Any]:

@@ -12,16 +12,15 @@ import math
 from contextlib import closing
 from pathlib import Path
 
+from spectrod.dsp.measurement_columns import FLAGS_NAME, of_channels
 from spectrod.dsp.units import NS_PER_S
 from spectrod.formats.export.attributes import iso_time
 from spectrod.formats.values.measurement_description import MeasurementDescription
 from spectrod.formats.values.measurement_table import (
-    FLAGS_NAME,
     begin_ns,
     flag_texts,
     number_names,
     numbers,
-    of_channels,
 )
 from spectrod.formats.values.value_csv import check_values
 from spectrod.formats.values.value_writer import ValueWriter
@@ -59,7 +58,7 @@ class SpreadsheetWriter(ValueWriter):
             [
                 *_time_names(about),
                 "duration [s]",
-                *of_channels(about, FLAGS_NAME),
+                *of_channels(about.channels, FLAGS_NAME),
                 *(name if unit == "1" else f"{name} [{unit}]" for name, unit in names),
             ]
         )

@@ -4,17 +4,15 @@ import json
 from contextlib import closing
 from pathlib import Path
 
+from spectrod.dsp.measurement_columns import DURATION, FLAGS_NAME, of_channels
 from spectrod.formats.export.attributes import elapsed_time, iso_time
 from spectrod.formats.values.measurement_description import MeasurementDescription
 from spectrod.formats.values.measurement_table import (
-    DURATION,
-    FLAGS_NAME,
     begin_ns,
     flag_texts,
     header,
     number_names,
     numbers,
-    of_channels,
     time_name,
 )
 from spectrod.formats.values.value_writer import ValueWriter
@@ -71,5 +69,5 @@ def row_text(about: MeasurementDescription, row: Measurement) -> str:
 
 def column_names(about: MeasurementDescription) -> list[str]:
     """Return the names of the columns, see ``number_names``."""
-    before = (time_name(about), DURATION, *of_channels(about, FLAGS_NAME))
+    before = (time_name(about), DURATION, *of_channels(about.channels, FLAGS_NAME))
     return [*before, *number_names(about)]

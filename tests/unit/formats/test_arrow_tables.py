@@ -147,7 +147,7 @@ def test_notebooks_show_the_first_rows_with_units(monkeypatch):
     assert shown.count("<tr>") == 11
     assert "<td>&lt;b&gt;.wav</td>" in shown
     assert "<tr><td></td><td></td><td>" in shown  # no times of the clock
-    monkeypatch.setattr("spectrod.formats.values.arrow_tables._COLUMNS_SHOWN", 3)
+    monkeypatch.setattr("spectrod.lib.arrow_table._COLUMNS_SHOWN", 3)
     assert events._repr_html_().count("<th>") == 3
 
 
