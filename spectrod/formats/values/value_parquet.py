@@ -11,6 +11,7 @@ import numpy as np
 from spectrod.formats.export.disk import Disk
 from spectrod.formats.values.arrow_rows import RowGroup, batch, check_names, metadata
 from spectrod.formats.values.measurement_table import number_names
+from spectrod.formats.values.parquet_footer import sort_metadata
 from spectrod.formats.values.value_writer import ValueWriter
 from spectrod.lib.optional_packages import need
 from spectrod.measure.measurement import Measurement
@@ -61,6 +62,7 @@ class ValueParquetWriter(ValueWriter):
         if self._group:
             self._append()
         schema = batch(about, self._group.arrays()).schema  # of no rows
+        texts = metadata(about)
         reader = core.RecordBatchReader.from_batches(schema, self._batches())
         with self._disk.checked():
             self._library.write_parquet(
@@ -68,9 +70,10 @@ class ValueParquetWriter(ValueWriter):
                 self._disk,
                 compression="zstd(3)",
                 created_by=about.software,
-                key_value_metadata=metadata(about),
+                key_value_metadata=texts,
                 max_row_group_size=self._group_rows,
             )
+            sort_metadata(self._disk, texts)
 
     def _batches(self) -> Iterator[Any]:
         self._spool.seek(0)
