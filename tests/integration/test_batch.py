@@ -30,6 +30,9 @@ products = ["millidecade", "levels", "flags"]
 merged = ["zarr", "pyramid"]
 engine = "numpy"
 attempts = 30
+layout = "partitioned"
+[levels]
+format = "parquet"
 [deployments.north]
 inputs = ["card"]
 [deployments.south]
@@ -59,7 +62,8 @@ def job_file(folder, output):
 
 def contents(results):
     """Return the content of each file of the results but the state and the summary."""
-    files = (path for path in results.glob("*th/*") if path.is_file())
+    folders = (results / name for name in ("north", "south", "levels"))
+    files = (path for one in folders for path in one.rglob("*") if path.is_file())
     return {str(path.relative_to(results)): path.read_bytes() for path in files}
 
 

@@ -209,7 +209,8 @@ def same_files_in_google(tmp_path, card, fs):
 def files(job):
     """Return the content of the files of a job in a folder, but for its state."""
     folder = Path(job.output)
-    return {str(one.relative_to(folder)): one.read_bytes() for one in folder.glob("*th/*")}
+    found = [one for name in ("north", "levels") for one in (folder / name).rglob("*.*")]
+    return {str(one.relative_to(folder)): one.read_bytes() for one in found if one.is_file()}
 
 
 def with_output(job, output):
@@ -224,7 +225,14 @@ def units(tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     for k in range(3):
         write(tmp_path / "card", sound(70 * FS, k), 3600 * k)
-    job = job_of(tmp_path, tmp_path / "card", unit="hour", products=("millidecade", "flags"))
+    job = job_of(
+        tmp_path,
+        tmp_path / "card",
+        unit="hour",
+        products=("millidecade", "levels", "flags"),
+        levels_format="parquet",
+        layout="partitioned",
+    )
     found = plan_job(job).units
     for unit in found:
         assert compute_unit(job, unit).state == "done"
@@ -275,7 +283,8 @@ def test_all_commands_with_results_in_a_bucket(tmp_path, units, bucket, capfd):
         texts[kind] = str(tmp_path / f"{kind}.toml")
         Path(texts[kind]).write_text(
             f'[job]\nname = "test"\noutput = "{output}"\nunit = "hour"\n'
-            'products = ["millidecade", "flags"]\nengine = "numpy"\n'
+            'products = ["millidecade", "levels", "flags"]\nengine = "numpy"\n'
+            'layout = "partitioned"\n[levels]\nformat = "parquet"\n'
             f'[deployments.north]\ninputs = ["{tmp_path}/card"]\n'
         )
     debug = ["--log-level", "debug"]
@@ -332,7 +341,8 @@ def test_a_bucket_that_vanishes(units, bucket, monkeypatch, capsys, tmp_path):
     monkeypatch.setattr("spectrod.apps.batch.bucket_output.upload", vanishing)
     record = compute_unit(job, found[0])
     assert (record.state, record.exit_code) == ("failed", 74)
-    assert record.reason.startswith(f"s3://{name}/north/north_20260501T23")
+    folder = "levels/deployment=north/date=2026-05-01"
+    assert record.reason.startswith(f"s3://{name}/{folder}/north_20260501T23")
     assert record.reason.endswith(": there is no such bucket")
     with pytest.raises(StorageError, match=rf"^s3://{name}: there is no such bucket$"):
         statuses_of(job, found)

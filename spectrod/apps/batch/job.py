@@ -19,6 +19,7 @@ ProductName = Literal["millidecade", "spectra", "levels", "features", "detect", 
 MergedName = Literal["zarr", "pyramid"]
 TimeOrigin = Literal["auto", "header", "name"]
 TableFormat = Literal["csv", "nc", "parquet"]
+ResultLayout = Literal["folders", "partitioned"]
 
 UNIT_NS: dict[UnitLength, int] = {"day": 86400 * NS_PER_S, "hour": 3600 * NS_PER_S}
 """Length of a unit [ns]."""
@@ -109,6 +110,9 @@ class Job(Struct, frozen=True, kw_only=True):
         Time in UTC that one unit of work covers.
     products : tuple of str
         What is made of each unit.
+    layout : {"folders", "partitioned"}
+        Where Parquet files of tables are: in the folders of deployments, or in
+        ``TABLE/deployment=NAME/date=YYYY-MM-DD/``. All other files are in the former.
     merged : tuple of str
         What is made of all units together, of the product ``millidecade``.
     engine, device : str
@@ -142,6 +146,7 @@ class Job(Struct, frozen=True, kw_only=True):
     deployments: tuple[Deployment, ...]
     unit: UnitLength = "day"
     products: tuple[ProductName, ...] = ("millidecade",)
+    layout: ResultLayout = "folders"
     merged: tuple[MergedName, ...] = ()
     engine: Literal["auto", "opencl", "numpy", "float64"] = "auto"
     device: str = ""
@@ -207,6 +212,8 @@ class Job(Struct, frozen=True, kw_only=True):
             "attributes": self.attributes | one.site.attributes,
             "deployment": [one.name, one.select, one.channel_names],
         }
+        if self.layout != "folders":
+            found["layout"] = self.layout
         tables: dict[ProductName, Any] = {
             "spectra": self.analysis,
             "levels": [self.levels, self.levels_format],

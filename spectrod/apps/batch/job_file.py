@@ -2,7 +2,7 @@
 
 import datetime as dt
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -21,10 +21,12 @@ from spectrod.apps.batch.job import (
     MergedName,
     PictureTable,
     ProductName,
+    ResultLayout,
     TableFormat,
     TimeOrigin,
     UnitLength,
 )
+from spectrod.apps.batch.result_paths import PARTITIONED_FORMAT, TABLE_WORDS
 from spectrod.apps.batch.results import RESERVED_NAMES
 from spectrod.config.config import AnalysisConfig, LevelsConfig
 from spectrod.config.config_files import parse, read
@@ -59,6 +61,7 @@ _JOB_KEYS: dict[str, Any] = {
     "output": _Text,
     "unit": UnitLength,
     "products": Annotated[tuple[ProductName, ...], Meta(min_length=1)],
+    "layout": ResultLayout,
     "merged": tuple[MergedName, ...],
     "engine": EngineKind,
     "device": str,
@@ -146,6 +149,8 @@ class _JobReader:
         attributes = self._attributes(data.get(ATTRIBUTES, {}))
         deployments = self._deployments(data.get(DEPLOYMENTS, {}))
         self._require(data.get(JOB, {}), tables[JOB])
+        if tables[JOB].get("layout") == "partitioned":
+            self._check_partitions(tables, deployments)
         if len(self._mistakes):
             return None
         return self._made(tables, attributes, deployments)
@@ -198,6 +203,20 @@ class _JobReader:
                     "results from a bucket into one"
                 )
                 self._checker.add((JOB, "merged"), rule)
+
+    def _check_partitions(
+        self, tables: Mapping[str, dict[str, Any]], deployments: Sequence[Deployment]
+    ) -> None:
+        """Check that there are tables for partitions, and that their folders are free."""
+        made = tables[JOB].get("products", ())
+        formats = [tables.get(one, {}).get("format") for one in TABLE_WORDS if one in made]
+        if PARTITIONED_FORMAT not in formats:
+            rule = f"needs a table of its products with format = '{PARTITIONED_FORMAT}'"
+            self._checker.add((JOB, "layout"), f"{JOB}.layout='partitioned': {rule}")
+        for name in (one.name for one in deployments):
+            if name in TABLE_WORDS.values():
+                rule = f"{JOB}.layout='partitioned' has a folder of this name: take another one"
+                self._checker.add((DEPLOYMENTS, name), f"{DEPLOYMENTS}.{name}: {rule}")
 
     def _check_tables(self, tables: Mapping[str, dict[str, Any]]) -> None:
         """Check the rules between keys of each table."""

@@ -12,6 +12,7 @@ from spectrod.analysis.stream import FrameStream
 from spectrod.apps.batch.flags import FlagsWriter
 from spectrod.apps.batch.job import UNIT_NS, Job, ProductName
 from spectrod.apps.batch.minute_checks import MinuteChecks, pause_ends
+from spectrod.apps.batch.result_paths import table_suffix
 from spectrod.apps.batch.tables import METERS, EventsWriter, MeasuredTable
 from spectrod.apps.batch.unit_settings import UnitSettings
 from spectrod.config.config import AnalysisConfig
@@ -61,12 +62,13 @@ def output_products(settings: UnitSettings) -> dict[str, ProductName]:
             names = [f"{name}_{unit}.nc" for name in file_names(path, settings.signals)]
             found |= dict.fromkeys((f"{folder}/{name}" for name in names), product)
         else:
-            found[str(settings.path(folder, suffixes[product]))] = product
+            name = settings.path(folder, suffixes[product]).name
+            found[settings.result_path(product, name)] = product
     return found
 
 
 def _table_suffixes(job: Job) -> dict[ProductName, str]:
-    return {product: f"_{product}.{one}" for product, one in job.table_formats.items()}
+    return {product: table_suffix(product, one) for product, one in job.table_formats.items()}
 
 
 class UnitProducts:

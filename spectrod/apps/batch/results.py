@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 
 from spectrod.apps.batch.output import JobOutput, write
 from spectrod.apps.batch.plan import FS_MAX, FS_MIN, Count, Unit, UtcNs
+from spectrod.apps.batch.result_paths import PATH, can_be_path
 from spectrod.lib.errors import StorageError, storage_error
 from spectrod.lib.json_text import decode_json
 from spectrod.lib.text import printable
@@ -30,8 +31,6 @@ UnitState = Literal["done", "partial", "failed"]
 
 
 _Seconds = Annotated[float, Meta(ge=0, le=1e12)]
-_PATH = r"^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}/[A-Za-z0-9_-][A-Za-z0-9._-]{0,250}\Z"
-"""A file in the folder of a deployment, and nothing else: files of old records are removed."""
 
 
 class OutputFile(Struct, frozen=True, kw_only=True):
@@ -50,7 +49,7 @@ class OutputFile(Struct, frozen=True, kw_only=True):
     """
 
     product: str
-    path: Annotated[str, Meta(pattern=_PATH)]
+    path: Annotated[str, Meta(pattern=PATH)]
     size: Count
     sha256: str
 
@@ -207,9 +206,8 @@ def _is_of(record: UnitRecord, unit: Unit) -> bool:
 
 
 def _is_file_of(output: OutputFile, unit: Unit) -> bool:
-    pattern = _FILES.get(output.product, r"(?!)").replace("UNIT", re.escape(unit.name))
-    name = re.escape(unit.deployment)
-    return re.fullmatch(f"{name}/{name}{pattern}", output.path) is not None
+    ends = _FILES.get(output.product, r"(?!)").replace("UNIT", re.escape(unit.name))
+    return can_be_path(output.product, unit.deployment, unit.name, output.path, ends)
 
 
 def parse_record(place: str, content: bytes) -> UnitRecord:

@@ -279,7 +279,7 @@ def _publish(
             if product == "millidecade":
                 # Of an hour, too, the writer's name has the day alone.
                 name = name.replace(f"_{unit.name[:8]}", f"_{unit.name}")
-            relative = f"{unit.deployment}/{name}"
+            relative = settings.result_path(product, name)
             files[relative] = path
             outputs.append(_output_file(product, path, relative))
     if before is None or before.is_computed:  # that of a failure counts the attempts

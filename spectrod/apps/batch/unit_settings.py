@@ -8,6 +8,7 @@ import numpy as np
 import spectrod
 from spectrod.apps.batch.job import Deployment, Job
 from spectrod.apps.batch.plan import Unit
+from spectrod.apps.batch.result_paths import result_path
 from spectrod.dsp.calibration import ChannelCalibration
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import NS_PER_S
@@ -76,6 +77,10 @@ class UnitSettings:
     def path(self, folder: Path, suffix: str) -> Path:
         """Return the path of a file of the unit in a folder."""
         return folder / f"{self.deployment.name}_{self.unit.name}{suffix}"
+
+    def result_path(self, product: str, name: str) -> str:
+        """Return the path of a file of the unit in the results."""
+        return result_path(self.job.layout, product, self.deployment.name, self.unit.name, name)
 
     def describe(self, spec: SpectrumSpec) -> Description:
         """Describe rows of a spec."""

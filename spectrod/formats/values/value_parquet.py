@@ -4,7 +4,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 import numpy as np
 
@@ -73,7 +73,7 @@ class ValueParquetWriter(ValueWriter):
                 key_value_metadata=texts,
                 max_row_group_size=self._group_rows,
             )
-            sort_metadata(self._disk, texts)
+            sort_metadata(cast("IO[bytes]", self._disk), texts)
 
     def _batches(self) -> Iterator[Any]:
         self._spool.seek(0)
