@@ -33,6 +33,8 @@ attempts = 30
 layout = "partitioned"
 [levels]
 format = "parquet"
+[flags]
+format = "parquet"
 [deployments.north]
 inputs = ["card"]
 [deployments.south]
@@ -62,7 +64,7 @@ def job_file(folder, output):
 
 def contents(results):
     """Return the content of each file of the results but the state and the summary."""
-    folders = (results / name for name in ("north", "south", "levels"))
+    folders = (results / name for name in ("north", "south", "levels", "flags"))
     files = (path for one in folders for path in one.rglob("*") if path.is_file())
     return {str(path.relative_to(results)): path.read_bytes() for path in files}
 

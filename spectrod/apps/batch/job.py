@@ -19,6 +19,7 @@ ProductName = Literal["millidecade", "spectra", "levels", "features", "detect", 
 MergedName = Literal["zarr", "pyramid"]
 TimeOrigin = Literal["auto", "header", "name"]
 TableFormat = Literal["csv", "nc", "parquet"]
+RowFormat = Literal["csv", "parquet"]
 ResultLayout = Literal["folders", "partitioned"]
 
 UNIT_NS: dict[UnitLength, int] = {"day": 86400 * NS_PER_S, "hour": 3600 * NS_PER_S}
@@ -135,8 +136,12 @@ class Job(Struct, frozen=True, kw_only=True):
         Files of features.
     detect : TriggerConfig
         Of the product ``detect``; its sources and its product are not used.
+    detect_format : {"csv", "parquet"}
+        Files of events.
     detect_zone : str
-        Time zone of times of events; empty: UTC.
+        Time zone of times of events; empty: UTC, which Parquet always has.
+    flags_format : {"csv", "parquet"}
+        Files of flags.
     picture : PictureTable
         Of the product ``picture``.
     """
@@ -165,7 +170,9 @@ class Job(Struct, frozen=True, kw_only=True):
     detect: TriggerConfig = msgspec.field(
         default_factory=lambda: TriggerConfig("detect", **of_stored_sound({}))
     )
+    detect_format: RowFormat = "csv"
     detect_zone: str = ""
+    flags_format: RowFormat = "csv"
     picture: PictureTable = msgspec.field(default_factory=PictureTable)
 
     def deployment(self, name: str) -> Deployment:
@@ -180,10 +187,12 @@ class Job(Struct, frozen=True, kw_only=True):
 
     @property
     def table_formats(self) -> dict[ProductName, TableFormat]:
-        """Format of the file of each product that is a table of measurements."""
+        """Format of the file of each product that is a table."""
         found: dict[ProductName, TableFormat] = {
             "levels": self.levels_format,
             "features": self.features_format,
+            "detect": self.detect_format,
+            "flags": self.flags_format,
         }
         return {product: one for product, one in found.items() if product in self.products}
 
@@ -212,8 +221,7 @@ class Job(Struct, frozen=True, kw_only=True):
             "attributes": self.attributes | one.site.attributes,
             "deployment": [one.name, one.select, one.channel_names],
         }
-        if self.layout != "folders":
-            found["layout"] = self.layout
+        found |= self._other_files
         tables: dict[ProductName, Any] = {
             "spectra": self.analysis,
             "levels": [self.levels, self.levels_format],
@@ -224,6 +232,17 @@ class Job(Struct, frozen=True, kw_only=True):
         found |= {product: table for product, table in tables.items() if product in self.products}
         built_in: dict[str, Any] = msgspec.to_builtins(found)
         return built_in
+
+    @property
+    def _other_files(self) -> dict[str, str]:
+        """Layout and formats that are not the defaults: results of jobs without them stand."""
+        found = {"layout": self.layout} if self.layout != "folders" else {}
+        made = {"detect": self.detect_format, "flags": self.flags_format}
+        return found | {
+            f"{product}_format": one
+            for product, one in made.items()
+            if product in self.products and one != "csv"
+        }
 
 
 def digest(value: Any) -> str:

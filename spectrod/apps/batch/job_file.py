@@ -22,6 +22,7 @@ from spectrod.apps.batch.job import (
     PictureTable,
     ProductName,
     ResultLayout,
+    RowFormat,
     TableFormat,
     TimeOrigin,
     UnitLength,
@@ -47,7 +48,7 @@ from spectrod.source.store.bucket_address import bucket_address
 from spectrod.source.store.urls import HTTP_SCHEMES, OBJECT_SCHEMES, check_url, is_url
 
 JOB, ANALYSIS, LEVELS, FEATURES = "job", "analysis", "levels", "features"
-DETECT, PICTURE = "detect", "picture"
+DETECT, FLAGS, PICTURE = "detect", "flags", "picture"
 ATTRIBUTES, DEPLOYMENTS = "attributes", "deployments"
 
 _UTC_MAX = dt.datetime(2200, 1, 1, tzinfo=dt.UTC)
@@ -96,12 +97,14 @@ SECTIONS: dict[str, dict[str, Any]] = {
     DETECT: {
         **_keys_of(TriggerConfig, "name", "sources", "product", "mask"),
         "time_zone": str,
+        "format": RowFormat,
     },
+    FLAGS: {"format": RowFormat},
     PICTURE: _keys_of(PictureTable),
     DEPLOYMENTS: _DEPLOYMENT_KEYS,
 }
 """Types of the keys of each section; of ``deployments`` those of each table in it."""
-_PLAIN = (JOB, ANALYSIS, LEVELS, FEATURES, DETECT, PICTURE)
+_PLAIN = (JOB, ANALYSIS, LEVELS, FEATURES, DETECT, FLAGS, PICTURE)
 """Sections that are one table."""
 
 
@@ -161,8 +164,7 @@ class _JobReader:
         attributes: dict[str, str],
         deployments: tuple[Deployment, ...],
     ) -> Job:
-        measured = {section: dict(tables[section]) for section in (LEVELS, FEATURES)}
-        formats = {f"{name}_format": one.pop("format", "csv") for name, one in measured.items()}
+        formats = {f"{name}_format": tables[name].get("format", "csv") for name in TABLE_WORDS}
         job = dict(tables[JOB])
         job["output"] = self._output(job["output"])
         return Job(
@@ -170,8 +172,8 @@ class _JobReader:
             deployments=deployments,
             attributes=attributes,
             analysis=AnalysisConfig(**tables[ANALYSIS]),
-            levels=_levels(measured[LEVELS]),
-            features=_features(measured[FEATURES]),
+            levels=_levels(tables[LEVELS]),
+            features=_features(tables[FEATURES]),
             **formats,
             detect=_detect(tables[DETECT]),
             detect_zone=tables[DETECT].get("time_zone", ""),
@@ -209,7 +211,7 @@ class _JobReader:
     ) -> None:
         """Check that there are tables for partitions, and that their folders are free."""
         made = tables[JOB].get("products", ())
-        formats = [tables.get(one, {}).get("format") for one in TABLE_WORDS if one in made]
+        formats = [tables[one].get("format") for one in TABLE_WORDS if one in made]
         if PARTITIONED_FORMAT not in formats:
             rule = f"needs a table of its products with format = '{PARTITIONED_FORMAT}'"
             self._checker.add((JOB, "layout"), f"{JOB}.layout='partitioned': {rule}")
@@ -338,21 +340,23 @@ def _check_analysis(table: dict[str, Any]) -> None:
 
 
 def _check_levels(table: dict[str, Any]) -> None:
-    _levels({key: value for key, value in table.items() if key != "format"}).check()
+    _levels(table).check()
 
 
 def _levels(table: Mapping[str, Any]) -> LevelsConfig:
-    return LevelsConfig(LEVELS, **{"interval_s": MEASURED_INTERVAL_S, **table})
+    keys = _without(table, "format")
+    return LevelsConfig(LEVELS, **{"interval_s": MEASURED_INTERVAL_S, **keys})
 
 
 def _check_features(table: dict[str, Any]) -> None:
-    features = _features({key: value for key, value in table.items() if key != "format"})
+    features = _features(table)
     features.check_intervals()
     features.check()
 
 
 def _features(table: Mapping[str, Any]) -> FeaturesConfig:
-    return FeaturesConfig(FEATURES, **{"interval_s": MEASURED_INTERVAL_S, **table})
+    keys = _without(table, "format")
+    return FeaturesConfig(FEATURES, **{"interval_s": MEASURED_INTERVAL_S, **keys})
 
 
 def _check_detect(table: dict[str, Any]) -> None:
@@ -361,8 +365,11 @@ def _check_detect(table: dict[str, Any]) -> None:
 
 
 def _detect(table: Mapping[str, Any]) -> TriggerConfig:
-    keys = {key: value for key, value in table.items() if key != "time_zone"}
-    return TriggerConfig(DETECT, **of_stored_sound(keys))
+    return TriggerConfig(DETECT, **of_stored_sound(_without(table, "time_zone", "format")))
+
+
+def _without(table: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    return {key: value for key, value in table.items() if key not in keys}
 
 
 def _check_zone(table: dict[str, Any]) -> None:

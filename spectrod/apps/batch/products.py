@@ -9,10 +9,11 @@ import numpy as np
 from spectrod.analysis.engine import Engine
 from spectrod.analysis.samples import to_float32
 from spectrod.analysis.stream import FrameStream
-from spectrod.apps.batch.flags import FlagsWriter
+from spectrod.apps.batch.flags import FlagsWriter, count_flags
 from spectrod.apps.batch.job import UNIT_NS, Job, ProductName
 from spectrod.apps.batch.minute_checks import MinuteChecks, pause_ends
 from spectrod.apps.batch.result_paths import table_suffix
+from spectrod.apps.batch.results import UnitFindings
 from spectrod.apps.batch.tables import METERS, EventsWriter, MeasuredTable
 from spectrod.apps.batch.unit_settings import UnitSettings
 from spectrod.config.config import AnalysisConfig
@@ -40,8 +41,6 @@ SUFFIXES: dict[ProductName, str] = {
     "millidecade": ".nc",
     "spectra": "_spectra.nc",
     "picture": "_ltsa.png",
-    "flags": "_flags.csv",
-    "detect": "_events.csv",
 }
 
 
@@ -129,12 +128,14 @@ class UnitProducts:
                 interleaved=layout.interleaved,
                 max_latency_s=np.inf,
             )
-        for product, suffix in _table_suffixes(settings.job).items():
-            meter, about = METERS[product](settings)
-            self._of_samples[product] = MeasuredTable(meter, about, settings.path(folder, suffix))
-        if "flags" in settings.job.products and self._checks is not None:
-            path = settings.path(folder, SUFFIXES["flags"])
-            self._of_samples["flags"] = FlagsWriter(path, self._checks)
+        suffixes = _table_suffixes(settings.job)
+        for product, open_meter in METERS.items():
+            if product in suffixes:
+                path = settings.path(folder, suffixes[product])
+                self._of_samples[product] = MeasuredTable(*open_meter(settings), path)
+        if "flags" in suffixes and self._checks is not None:
+            path = settings.path(folder, suffixes["flags"])
+            self._of_samples["flags"] = FlagsWriter(path, self._checks, settings)
 
     @property
     def engine(self) -> str:
@@ -177,6 +178,15 @@ class UnitProducts:
             made[name] = sorted(set(self._folder.iterdir()) - before)
         return made
 
+    @property
+    def findings(self) -> UnitFindings:
+        """What its tables of events and flags have, after ``finish``."""
+        events = self._rows.get("detect")
+        n_events = events.n_events if isinstance(events, EventsWriter) else 0
+        minutes = self._checks.minutes if self._checks and "flags" in self._of_samples else []
+        flagged, n_clipped = count_flags(minutes)
+        return UnitFindings(events=n_events, flagged_minutes=flagged, clipped_samples=n_clipped)
+
     def abort(self) -> None:
         """Give up all files. Idempotent; no effect after ``finish``."""
         for writer in self._writers.values():
@@ -195,9 +205,8 @@ class UnitProducts:
             return spec
         if product == "detect":
             spec = _bound(settings, job.analysis, product)
-            self._rows[product] = EventsWriter(
-                settings.path(self._folder, SUFFIXES[product]), settings, spec
-            )
+            suffix = _table_suffixes(job)[product]
+            self._rows[product] = EventsWriter(settings.path(self._folder, suffix), settings, spec)
             return spec
         options = ExportOptions(job.compression, attributes=settings.attributes, is_copy=True)
         if product == "millidecade":

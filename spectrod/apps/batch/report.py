@@ -24,6 +24,7 @@ from spectrod.apps.batch.job import UNIT_NS, Job
 from spectrod.apps.batch.ltsa import PooledDay, pool_days
 from spectrod.apps.batch.output import output_of, write
 from spectrod.apps.batch.plan import BatchPlan, InputFinding, Unit
+from spectrod.apps.batch.result_paths import is_parquet
 from spectrod.apps.batch.results import UnitRecord
 from spectrod.apps.batch.run import UnitStatus
 from spectrod.apps.batch.tables import EVENTS_BYTES_MAX, count_events
@@ -302,6 +303,9 @@ def _events(job: Job, records: Sequence[UnitRecord], unreadable: list[str]) -> C
         for one in record.outputs:
             if one.product != "detect":
                 continue
+            if is_parquet(one.path):
+                found[_day(record.unit)] += record.findings.events
+                continue
             try:
                 content = output_of(job.output).read(one.path, EVENTS_BYTES_MAX)
                 found[_day(record.unit)] += count_events(content)
@@ -316,6 +320,10 @@ def _flags(job: Job, records: Sequence[UnitRecord]) -> _Flags:
     for record in records:
         for one in record.outputs:
             if one.product != "flags":
+                continue
+            if is_parquet(one.path):
+                clipped += record.findings.clipped_samples
+                minutes.update(record.findings.flagged_minutes)
                 continue
             try:
                 content = output_of(job.output).read(one.path, FLAGS_BYTES_MAX)

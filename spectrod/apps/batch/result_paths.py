@@ -28,6 +28,11 @@ def table_suffix(product: str, table_format: TableFormat) -> str:
     return f"_{TABLE_WORDS[product]}.{table_format}"
 
 
+def is_parquet(path: str) -> bool:
+    """Return whether a file is a table in the format of partitions."""
+    return path.endswith(f".{PARTITIONED_FORMAT}")
+
+
 def partition(product: str, deployment: str, unit: str) -> str:
     """Return the folder of a unit's table as Hive, Spark and DuckDB read partitions."""
     date = f"{unit[:4]}-{unit[4:6]}-{unit[6:8]}"
@@ -46,7 +51,7 @@ def result_path(layout: ResultLayout, product: str, deployment: str, unit: str, 
     name : str
         Name of the file.
     """
-    is_table = product in TABLE_WORDS and name.endswith(f".{PARTITIONED_FORMAT}")
+    is_table = product in TABLE_WORDS and is_parquet(name)
     is_partition = layout == "partitioned" and is_table
     return f"{partition(product, deployment, unit) if is_partition else deployment}/{name}"
 

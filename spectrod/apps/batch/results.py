@@ -30,6 +30,12 @@ VERSION = 1
 UnitState = Literal["done", "partial", "failed"]
 
 
+FLAGS_MAX, FLAG_CHARS_MAX = 256, 200
+"""Most different flags of a unit, and the longest [characters]."""
+_Tally = Annotated[int, Meta(ge=0, le=1 << 53)]
+_Minutes = Annotated[
+    dict[Annotated[str, Meta(max_length=FLAG_CHARS_MAX)], _Tally], Meta(max_length=FLAGS_MAX)
+]
 _Seconds = Annotated[float, Meta(ge=0, le=1e12)]
 
 
@@ -76,6 +82,24 @@ class UnitCosts(Struct, frozen=True, kw_only=True):
     memory_bytes: Count = 0
 
 
+class UnitFindings(Struct, frozen=True, kw_only=True):
+    """What tables of a unit have, for reports that need not read them.
+
+    Attributes
+    ----------
+    events : int
+        Events of the product ``detect``.
+    flagged_minutes : dict of int
+        Minutes with each flag of the product ``flags``.
+    clipped_samples : int
+        Of that product, of all channels.
+    """
+
+    events: _Tally = 0
+    flagged_minutes: _Minutes = {}
+    clipped_samples: _Tally = 0
+
+
 class UnitRecord(Struct, frozen=True, kw_only=True):
     """Result of a unit.
 
@@ -115,6 +139,7 @@ class UnitRecord(Struct, frozen=True, kw_only=True):
     finished_utc_ns : int
         When it was completed [ns].
     costs : UnitCosts
+    findings : UnitFindings
     v : int
         Version of this format.
     """
@@ -138,6 +163,7 @@ class UnitRecord(Struct, frozen=True, kw_only=True):
     host: str = ""
     finished_utc_ns: UtcNs = 0
     costs: UnitCosts = UnitCosts()
+    findings: UnitFindings = UnitFindings()
     v: int = VERSION
 
     @property
@@ -193,9 +219,9 @@ _FILES = {
     "spectra": r"_UNIT_spectra\.nc",
     "levels": r"_UNIT_levels\.(csv|nc|parquet)",
     "features": r"_UNIT_features\.(csv|nc|parquet)",
-    "detect": r"_UNIT_events\.csv",
+    "detect": r"_UNIT_events\.(csv|parquet)",
     "picture": r"_UNIT_ltsa\.png",
-    "flags": r"_UNIT_flags\.csv",
+    "flags": r"_UNIT_flags\.(csv|parquet)",
 }
 """Names of each product's files after that of the deployment: no two units have one of a name."""
 

@@ -1,8 +1,10 @@
 """The products of a unit that are tables: levels, features and events."""
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from spectrod.apps.batch.job import ProductName
 from spectrod.apps.batch.unit_settings import SOFTWARE, UnitSettings
 from spectrod.dsp.blocks import Block
 from spectrod.dsp.spectrum import SpectrumSpec
@@ -16,7 +18,7 @@ from spectrod.measure.levels import LevelMeter
 from spectrod.measure.levels.equalizer import response_notes
 from spectrod.measure.levels.level_values import UNCALIBRATED_DB
 from spectrod.measure.measurement_config import IntervalMeter
-from spectrod.measure.triggers.detection import FilePlaces, PlacedEvents
+from spectrod.measure.triggers.detection import Detection, FilePlaces, PlacedEvents
 from spectrod.measure.triggers.look_ahead import LookAhead
 from spectrod.measure.triggers.trigger import Trigger
 from spectrod.source.base import StreamFile
@@ -25,10 +27,11 @@ from spectrod.source.store.urls import file_name
 EVENTS_BYTES_MAX = 1 << 26
 """Largest file of events that is read [bytes]."""
 _NO_LOWER_LIMIT_DB = -1000.0
+_Measuring = tuple[IntervalMeter, MeasurementDescription]
 _EVENTS_HEADS = b"begin_utc,", b"begin,"
 
 
-def _of_levels(settings: UnitSettings) -> tuple[IntervalMeter, MeasurementDescription]:
+def _of_levels(settings: UnitSettings) -> _Measuring:
     """Return what measures the levels of a unit, and what their file says."""
     table, n_channels = settings.job.levels, len(settings.signals)
     calibrations = settings.calibrations or (None,) * n_channels
@@ -70,7 +73,7 @@ def _of_levels(settings: UnitSettings) -> tuple[IntervalMeter, MeasurementDescri
     )
 
 
-def _of_features(settings: UnitSettings) -> tuple[IntervalMeter, MeasurementDescription]:
+def _of_features(settings: UnitSettings) -> _Measuring:
     """Return what measures the features of a unit, and what their file says."""
     bound = settings.job.features.bind(settings.measured)
     meter = bound.open(0)
@@ -78,7 +81,10 @@ def _of_features(settings: UnitSettings) -> tuple[IntervalMeter, MeasurementDesc
     return meter, replace(about, extra={**about.extra, **settings.attributes})
 
 
-METERS = {"levels": _of_levels, "features": _of_features}
+METERS: Mapping[ProductName, Callable[[UnitSettings], _Measuring]] = {
+    "levels": _of_levels,
+    "features": _of_features,
+}
 """What makes the meter of each product that is a table, and the description of its file."""
 
 
@@ -88,11 +94,16 @@ class EventsWriter(WholeFileWriter):
     Parameters
     ----------
     path : Path
-        The file.
+        The file; its suffix is the format.
     settings : UnitSettings
         Names the trigger.
     spec : SpectrumSpec
         Definition of the rows.
+
+    Attributes
+    ----------
+    n_events : int
+        Events so far.
 
     Raises
     ------
@@ -115,6 +126,7 @@ class EventsWriter(WholeFileWriter):
         self._add = self._stack.enter_context(
             event_file(path, find_zone(zone) if (zone := settings.job.detect_zone) else None)
         )
+        self.n_events = 0
 
     @property
     def problems(self) -> list[str]:
@@ -129,18 +141,21 @@ class EventsWriter(WholeFileWriter):
 
     def write(self, batch: SpectrumBatch) -> None:
         """Examine rows."""
-        for one in self._events.push(batch):
-            self._add(one)
+        self._put(self._events.push(batch))
 
     def finish(self) -> None:
         """Complete the file."""
-        for one in self._events.finish():
-            self._add(one)
+        self._put(self._events.finish())
         self._stack.close()
+
+    def _put(self, events: Iterable[Detection]) -> None:
+        for one in events:
+            self.n_events += 1
+            self._add(one)
 
 
 def count_events(content: bytes) -> int:
-    """Return how many events a file of ``EventsWriter`` has; raises ValueError if it is none."""
+    """Return how many events a CSV file of ``EventsWriter`` has; ValueError if it is none."""
     if not content.startswith(_EVENTS_HEADS) or not content.endswith(b"\n"):
         raise ValueError(f"must begin with {_EVENTS_HEADS[0].decode()} and end with a whole line")
     return content.count(b"\n") - 1

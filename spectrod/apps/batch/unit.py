@@ -192,6 +192,7 @@ def _compute(
         missing_samples=samples.missing_samples,
         gaps=samples.gaps,
         engine=products.engine,
+        findings=products.findings,
         software=SOFTWARE,
         host=platform.node(),
         finished_utc_ns=time.time_ns(),

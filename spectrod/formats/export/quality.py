@@ -74,6 +74,12 @@ def quality_of_bands(
     return flags
 
 
+def quality_of_minute(conditions: int) -> int:
+    """Return the worst flag of any band of a minute, see ``quality_of_bands``."""
+    least = GOOD if conditions & Condition.CHECKED else NOT_EVALUATED
+    return max([least, *(flag for one, flag in _FLAGS.items() if conditions & one)])
+
+
 def sensitivity_of(calibration: ChannelCalibration | None, bands: Bands) -> Float32Array | None:
     """Return the sensitivity of the whole recording chain in bands.
 

@@ -11,6 +11,7 @@ import numpy as np
 from spectrod.formats.export.disk import Disk
 from spectrod.formats.values.arrow_rows import RowGroup, batch, check_names, metadata
 from spectrod.formats.values.measurement_table import number_names
+from spectrod.formats.values.parquet_bytes import COMPRESSION
 from spectrod.formats.values.parquet_footer import sort_metadata
 from spectrod.formats.values.value_writer import ValueWriter
 from spectrod.lib.optional_packages import need
@@ -68,7 +69,7 @@ class ValueParquetWriter(ValueWriter):
             self._library.write_parquet(
                 reader,
                 self._disk,
-                compression="zstd(3)",
+                compression=COMPRESSION,
                 created_by=about.software,
                 key_value_metadata=texts,
                 max_row_group_size=self._group_rows,
