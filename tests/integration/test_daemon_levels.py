@@ -8,7 +8,7 @@ import pytest
 import soundfile
 from metered import load
 
-from spectrod.client import subscribe
+from spectrod.client import MessageTable, subscribe
 from spectrod.daemon.daemon import Daemon
 from spectrod.measure.levels import LevelMeter
 
@@ -71,6 +71,37 @@ def test_live_weights_and_lower_limit_are_those_of_the_command(tmp_path):
     for frame in found.values():
         assert frame["LUFS_M"] == pytest.approx(expected, abs=0.05)
     assert ["under_range" in found[name].header.flags for name in "012"] == [False, True, False]
+
+
+@pytest.mark.slow
+def test_messages_are_a_table(tmp_path):
+    """Messages of two channels, as they come, are rows of intervals with a column for each."""
+    x = np.random.default_rng(7).uniform(-0.3, 0.3, (2, 2 * FS)) * np.array([[1.0], [0.1]])
+    soundfile.write(tmp_path / "a.wav", x.T, FS, subtype="FLOAT")
+    daemon = daemon_of(
+        tmp_path,
+        f'uri = "{tmp_path}/a.wav"\npace = "realtime"\nloop = true',
+        '[levels.meter]\nquantities = ["LZeq"]\ninterval_s = 0.25',
+    )
+    daemon.start()
+    messages = []
+    try:
+        for frame in subscribe(daemon.publisher.endpoints[0], "levels/", timeout_s=60):
+            messages.append(frame)
+            if len(messages) == 8:
+                break
+    finally:
+        daemon.stop()
+    table = MessageTable(messages).to_arrow()
+    names = ["time", "duration_s", "flags@0", "flags@1", "LZeq@0", "LZeq@1"]
+    assert table.column_names == names
+    of_channels = [table.column(name).to_pylist() for name in names[-2:]]
+    for k, cells in enumerate(of_channels):
+        due = [one["LZeq"] for one in messages if one.channel == str(k)]
+        assert [cell for cell in cells if cell is not None] == due
+    differences = [a - b for a, b in zip(*of_channels, strict=True) if None not in (a, b)]
+    assert len(differences) >= 3
+    assert differences == pytest.approx([20.0] * len(differences), abs=1.0)
 
 
 @pytest.mark.slow

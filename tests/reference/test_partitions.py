@@ -4,6 +4,7 @@ import re
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "archives"))
@@ -20,11 +21,13 @@ JOB = """
 [job]
 name = "test"
 output = "results"
-products = ["levels"]
+products = ["levels", "flags"]
 layout = "partitioned"
 engine = "numpy"
 [levels]
 quantities = ["LAeq", "LAFmax"]
+format = "parquet"
+[flags]
 format = "parquet"
 [deployments.pier]
 inputs = ["pier"]
@@ -33,23 +36,33 @@ inputs = ["reef"]
 """
 
 
-@pytest.fixture(autouse=True)
-def _results(tmp_path, monkeypatch):
-    """Compute two days of one place, and one of another."""
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Compute two days of one place, of which one is silent, and one of another."""
+    made = tmp_path_factory.mktemp("archive")
     for day in (0, 1):
-        write(tmp_path / "pier", sound(130 * FS, day), 86400 * day)
-    write(tmp_path / "reef", sound(70 * FS, 3), 86400)
-    Path("JOB.toml").write_text(JOB)
-    assert main(["batch", "run", "JOB.toml", "--jobs", "1"]) == 0
+        write(made / "pier", sound(130 * FS, day) * np.int16(1 - day), 86400 * day)
+    write(made / "reef", sound(70 * FS, 3), 86400)
+    job = made / "JOB.toml"
+    job.write_text(JOB)
+    assert main(["batch", "run", str(job), "--jobs", "1"]) == 0
+    return made
 
 
-def test_the_line_of_the_page():
-    """The page's query reads the partitions, with deployment and date as columns."""
-    (line,) = re.findall(
-        r"^SELECT deployment, date, .*;", ARCHIVES.read_text("utf-8"), re.MULTILINE
-    )
-    found = duckdb.sql(line)
+@pytest.fixture(autouse=True)
+def _beside_results(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+
+
+def query(begin):
+    """Return the answer to a query of the page."""
+    (line,) = re.findall(rf"^{re.escape(begin)}.*;", ARCHIVES.read_text("utf-8"), re.MULTILINE)
+    return duckdb.sql(line)
+
+
+def test_the_query_of_levels():
+    """A line of the page reads the partitions, with deployment and date as columns."""
+    found = query("SELECT deployment, date, ")
     assert [str(one) for one in found.types[:2]] == ["VARCHAR", "DATE"]
     rows = {(place, str(date)): level for place, date, level in found.fetchall()}
     assert sorted(rows) == [
@@ -58,6 +71,11 @@ def test_the_line_of_the_page():
     for (place, date), level in rows.items():
         (path,) = Path(f"results/levels/deployment={place}/date={date}").iterdir()
         assert level == polars.read_parquet(path, hive_partitioning=False)["LAFmax"].max()
+
+
+def test_the_query_of_flags():
+    """Minutes that are not good have their reason."""
+    assert query("SELECT reason, ").fetchall() == [("silent", 3)]
 
 
 def test_polars_scans_the_folder():
