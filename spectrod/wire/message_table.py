@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 
 from spectrod.dsp.measurement_columns import (
@@ -71,7 +72,15 @@ class MessageTable(ArrowTable):
         self._rows = dict(sorted(headers.items(), key=lambda item: item[1].t_utc_ns))
         self._made: Any = None
         _check_units(messages)
-        _check_names([one.name for one in self._columns()])
+        self._check_names()
+
+    def _check_names(self) -> None:
+        values = FLAGS_NAME, *self._first.header.quantities
+        of_values = (of_channels(list(self._by_channel), one) for one in values)
+        name, n = Counter([TIME, DURATION, *chain(*of_values)]).most_common(1)[0]
+        if n > 1:
+            rule = "two columns of a table must not have one name"
+            raise InputError(f"quantities: {printable(name)}: {rule}")
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -121,15 +130,15 @@ class MessageTable(ArrowTable):
     def _about(self) -> dict[str, str]:
         first = self._first
         h = first.header
-        newest = [list(found.values())[-1].header for found in self._by_channel.values()]
-        cal_ids = dict.fromkeys(one.cal_id for one in newest if one.cal_id)
+        headers = [one.header for found in self._by_channel.values() for one in found.values()]
+        cal_ids = dict.fromkeys(one.cal_id for one in headers if one.cal_id)
         units = dict(zip(h.quantities, h.units, strict=True))
         found = {
             "source": first.source,
             "product": first.product,
             "sample_rate_hz": h.fs,
             "interval_s": h.interval_s,
-            "reference": ", ".join(dict.fromkeys(one.ref for one in newest)),
+            "reference": ", ".join(dict.fromkeys(one.ref for one in headers)),
             "calibration": ", ".join(cal_ids) or "none: of digital full scale",
             "units": units,
         }
@@ -174,13 +183,6 @@ def _check_units(messages: Sequence["IntervalFrame"]) -> None:
             if unit != before:
                 rule = f"must be {before} in one table, as of messages before it"
                 raise InputError(printable(f"message {number}: {name} in {unit}: {rule}"))
-
-
-def _check_names(names: Sequence[str]) -> None:
-    name, n = Counter(names).most_common(1)[0]
-    if n > 1:
-        rule = "two columns of a table must not have one name"
-        raise InputError(f"quantities: {printable(name)}: {rule}")
 
 
 def _array(core: Any, column: _Column) -> Any:
