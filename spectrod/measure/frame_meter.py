@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spectrod.dsp.blocks import Block
+from spectrod.dsp.interval_flags import IntervalFlag
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.units import FULL_SCALE, Float64Array
 from spectrod.lib.earlier_name import earlier_name
@@ -16,7 +17,6 @@ from spectrod.lib.time_zones import find_zone
 from spectrod.measure.frames import FrameSource, PowerFrames
 from spectrod.measure.intervals import IntervalBounds, LevelAlign, check_intervals
 from spectrod.measure.measurement import (
-    IntervalFlag,
     Measurement,
     Quantity,
     check_interval,

@@ -3,12 +3,12 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from enum import IntFlag
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spectrod.dsp.interval_flags import IntervalFlag
 from spectrod.dsp.units import Float64Array
 from spectrod.lib.array_values import ArrayValues
 from spectrod.lib.errors import ConfigError
@@ -48,21 +48,6 @@ def meter_text(
     names = ", ".join(one.name for one in quantities)
     channels = f"{n_signals} channel{'' if n_signals == 1 else 's'}"
     return f"<{type(meter).__name__}: {fs:.6g} Hz, {channels}, {names} each {interval_s:.6g} s>"
-
-
-class IntervalFlag(IntFlag):
-    """Why a row is not what a complete, undisturbed interval would give."""
-
-    OVERLOAD = 1
-    """At least one sample of the channel is at full scale."""
-    UNDER_RANGE = 2
-    """A level of the channel is below the lower limit that was set."""
-    SETTLING = 4
-    """The interval holds samples within the settling time of a start or of a gap."""
-    GAP = 8
-    """Samples are missing in the interval."""
-    PARTIAL = 16
-    """The interval has fewer samples than its length, at the start, the end or for a gap."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -1,17 +1,23 @@
 """Measurements of messages as a table that polars, DuckDB and pandas read from memory."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
+from spectrod.dsp.interval_flags import FLAG_ATTRIBUTES, flags_of
 from spectrod.dsp.measurement_columns import (
     DURATION,
+    EFFORT_ATTRIBUTES,
     FLAGS_BETWEEN,
     FLAGS_NAME,
     TIME,
     of_channels,
+    value_attributes,
+    variable_name,
 )
 from spectrod.lib.arrow_table import ArrowTable, as_texts, field_metadata
 from spectrod.lib.errors import InputError
@@ -22,6 +28,12 @@ from spectrod.wire.headers import IntervalHeader
 if TYPE_CHECKING:
     from spectrod.wire.schema import IntervalFrame
 
+_TIME_ATTRIBUTES = {
+    "standard_name": "time",
+    "long_name": "time of an interval's first sample",
+    "axis": "T",
+    "units_metadata": "leap_seconds: none",
+}
 _Interval = tuple[int, int]
 """Epoch of the daemon, and index of the first sample."""
 
@@ -56,12 +68,9 @@ class MessageTable(ArrowTable):
     InputError
         If there is none, one is of another kind, analysis, source, rate or interval, or has other
         quantities or units than those before it, or two columns would have one name.
-    UnavailableError
-        If arro3 is not installed: ``pip install 'spectrod[parquet]'``.
     """
 
     def __init__(self, messages: Sequence["IntervalFrame"]) -> None:
-        need("arro3.core", "parquet")
         _check_messages(messages)
         self._first = messages[0]
         self._by_channel: dict[str, dict[_Interval, IntervalFrame]] = {}
@@ -77,10 +86,7 @@ class MessageTable(ArrowTable):
     def _check_names(self) -> None:
         values = FLAGS_NAME, *self._first.header.quantities
         of_values = (of_channels(list(self._by_channel), one) for one in values)
-        name, n = Counter([TIME, DURATION, *chain(*of_values)]).most_common(1)[0]
-        if n > 1:
-            rule = "two columns of a table must not have one name"
-            raise InputError(f"quantities: {printable(name)}: {rule}")
+        _refuse_twice([TIME, DURATION, *chain(*of_values)])
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -90,6 +96,11 @@ class MessageTable(ArrowTable):
 
         Fields have ``unit`` and ``channel`` as metadata, the schema source, analysis, sample rate,
         interval, reference, calibration and units.
+
+        Raises
+        ------
+        UnavailableError
+            If arro3 is not installed: ``pip install 'spectrod[parquet]'``.
         """
         if self._made is None:
             core = need("arro3.core", "parquet")
@@ -99,9 +110,55 @@ class MessageTable(ArrowTable):
                 core.Field(one.name, made.type, metadata=field_metadata(one.unit, one.channel))
                 for one, made in zip(columns, arrays, strict=True)
             ]
-            schema = core.Schema(fields, metadata=self._about())
+            h = self._first.header
+            units = dict(zip(h.quantities, h.units, strict=True))
+            schema = core.Schema(fields, metadata=as_texts(self._about() | {"units": units}))
             self._made = core.Table.from_arrays(arrays, schema=schema)
         return self._made
+
+    def to_xarray(self) -> Any:
+        """Return the messages as an ``xarray.Dataset``, over time and channel.
+
+        Names, units, flags and other attributes are those of NetCDF files of measurements, but for
+        CF's names of levels. Values are NaN, and have no flag, where a message is missing.
+
+        Raises
+        ------
+        InputError
+            If two quantities have one name as variables.
+        UnavailableError
+            If xarray is not installed: ``pip install 'spectrod[xarray]'``.
+        """
+        xarray = need("xarray", "xarray")
+        quantities, channels = self._first.header.quantities, list(self._by_channel)
+        names = [variable_name(one) for one in quantities]
+        _refuse_twice(["time", "channel_name", "effort", "flags", *names])
+        shape = len(self), len(channels)
+        values, flags = np.full((len(names), *shape), np.nan), np.zeros(shape, np.uint8)
+        for k, channel in enumerate(channels):
+            for row, one in enumerate(self._of(channel)):
+                if one is not None:
+                    values[:, row, k], flags[row, k] = one.values, flags_of(one.header.flags)
+        headers = self._rows.values()
+        times = np.array([h.t_utc_ns for h in headers], "datetime64[ns]")
+        efforts = np.array([h.n_samples / h.fs for h in headers])
+        dims = "time", "channel"
+        found = {
+            "effort": ("time", efforts, EFFORT_ATTRIBUTES),
+            "flags": (dims, flags, _without_coordinates(FLAG_ATTRIBUTES)),
+        }
+        for k, (name, quantity) in enumerate(zip(names, quantities, strict=True)):
+            found[name] = (dims, values[k], value_attributes(quantity, self._units(k)))
+        coordinates = {
+            "time": ("time", times, _TIME_ATTRIBUTES),
+            "channel_name": ("channel", channels, {"long_name": "name of the channel"}),
+        }
+        return xarray.Dataset(found, coordinates, self._about())
+
+    def _units(self, k: int) -> str:
+        """Return the unit of a quantity; that of every channel where they have several."""
+        units = [next(iter(found.values())).header.units[k] for found in self._by_channel.values()]
+        return ", ".join(units if len(set(units)) > 1 else units[:1])
 
     def _columns(self) -> list[_Column]:
         channels, rows = list(self._by_channel), self._rows.values()
@@ -127,22 +184,31 @@ class MessageTable(ArrowTable):
         by_interval = self._by_channel[channel]
         return [by_interval.get(interval) for interval in self._rows]
 
-    def _about(self) -> dict[str, str]:
+    def _about(self) -> dict[str, Any]:
         first = self._first
         h = first.header
         headers = [one.header for found in self._by_channel.values() for one in found.values()]
         cal_ids = dict.fromkeys(one.cal_id for one in headers if one.cal_id)
-        units = dict(zip(h.quantities, h.units, strict=True))
-        found = {
+        return {
             "source": first.source,
             "product": first.product,
             "sample_rate_hz": h.fs,
             "interval_s": h.interval_s,
             "reference": ", ".join(dict.fromkeys(one.ref for one in headers)),
             "calibration": ", ".join(cal_ids) or "none: of digital full scale",
-            "units": units,
         }
-        return as_texts(found)
+
+
+def _refuse_twice(names: Sequence[str]) -> None:
+    name, n = Counter(names).most_common(1)[0]
+    if n > 1:
+        rule = "two columns of a table must not have one name"
+        raise InputError(f"quantities: {printable(name)}: {rule}")
+
+
+def _without_coordinates(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return attributes without the names of coordinates, which xarray keeps itself."""
+    return {name: value for name, value in attributes.items() if name != "coordinates"}
 
 
 def _check_messages(messages: Sequence["IntervalFrame"]) -> None:

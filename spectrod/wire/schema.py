@@ -299,6 +299,18 @@ class IntervalFrame(_Values):
         """
         return MessageTable([self]).to_arrow()
 
+    def to_xarray(self) -> Any:
+        """Return the message as an ``xarray.Dataset``; see ``MessageTable.to_xarray``.
+
+        Raises
+        ------
+        InputError
+            If two quantities have one name as variables.
+        UnavailableError
+            If xarray is not installed: ``pip install 'spectrod[xarray]'``.
+        """
+        return MessageTable([self]).to_xarray()
+
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """Return this table as the PyCapsule interface of Arrow has it; see ``to_arrow``."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)

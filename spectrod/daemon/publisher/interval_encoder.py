@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spectrod.dsp.calibration import ChannelCalibration
+from spectrod.dsp.interval_flags import IntervalFlag
 from spectrod.dsp.units import REFERENCES
 from spectrod.lib.drop_oldest_queue import DropOldestQueue
 from spectrod.lib.names import name_channels
 from spectrod.measure.levels.level_units import unit_of
-from spectrod.measure.measurement import IntervalFlag, Measurement, Quantity, check_message
+from spectrod.measure.measurement import Measurement, Quantity, check_message
 from spectrod.wire.headers import MEASUREMENTS
 from spectrod.wire.schema import encode_header, topic
 

@@ -9,16 +9,14 @@ import numpy as np
 
 import spectrod
 from spectrod.dsp.calibration import ChannelCalibration, common_validity
+from spectrod.dsp.interval_flags import FLAGS
 from spectrod.dsp.units import Float64Array
 from spectrod.formats.export.layout import plain
 from spectrod.lib.time_zones import find_zone
 from spectrod.measure.levels.level_units import level_unit, unit_of
 from spectrod.measure.levels.octave_levels import NO_BANDS, BandLevels
-from spectrod.measure.measurement import IntervalFlag, Quantity
+from spectrod.measure.measurement import Quantity
 from spectrod.measure.measurement_config import IntervalMeter, MeasuredSignals, MeasurementFacts
-
-FLAGS = {flag: str(flag.name).lower() for flag in IntervalFlag}
-"""Names of the flags."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,9 @@ import numpy as np
 
 from spectrod.dsp.calibration import ChannelCalibration, Validity
 from spectrod.dsp.calibration.level_reference import Reference
+from spectrod.dsp.interval_flags import FLAGS
 from spectrod.dsp.units import NS_PER_S
-from spectrod.formats.values.measurement_description import FLAGS, MeasurementDescription
+from spectrod.formats.values.measurement_description import MeasurementDescription
 from spectrod.lib.errors import InputError
 from spectrod.lib.json_text import decode_json
 from spectrod.lib.time_zones import zone_name

@@ -1,18 +1,19 @@
 """Measurements as variables by CF 1.11: axes, rows of intervals, attributes of all."""
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spectrod.dsp.interval_flags import FLAG_ATTRIBUTES
+from spectrod.dsp.measurement_columns import EFFORT_ATTRIBUTES, value_attributes, variable_name
 from spectrod.dsp.units import NS_PER_S
 from spectrod.formats.export.attributes import CONVENTIONS, VOCABULARY, iso_time
 from spectrod.formats.export.layout import EPOCH, Variable, plain
 from spectrod.formats.export.site import with_numbers
 from spectrod.formats.values.level_terms import level_terms
-from spectrod.formats.values.measurement_description import FLAGS, MeasurementDescription
+from spectrod.formats.values.measurement_description import MeasurementDescription
 from spectrod.formats.values.measurement_table import begin_ns
 from spectrod.lib.time_zones import offset_s
 from spectrod.measure.levels import LevelRow
@@ -23,7 +24,6 @@ _NAMED_MAX = 20
 """Most quantities that the summary names."""
 _MEASURED = {"coverage_content_type": "physicalMeasurement"}
 _AUXILIARY = {"coverage_content_type": "auxiliaryInformation"}
-_QUALITY = {"coverage_content_type": "qualityInformation"}
 _CF_UNITS = {"deg": "degree"}
 """Units of values of bins that UDUNITS knows, all others are 1: ``spectrod_unit`` has them."""
 
@@ -110,14 +110,6 @@ def variables(about: MeasurementDescription) -> list[Variable]:
     else:
         time, exact = {"units": "s", "comment": "the date is unknown"}, {"units": "ns"}
     what = "time of an interval's first sample"
-    flags = {
-        "long_name": "flags of the interval",
-        "flag_masks": np.array([int(flag) for flag in FLAGS], np.uint8),
-        "flag_meanings": " ".join(FLAGS.values()),
-        "coordinates": "channel_name",
-        **_QUALITY,
-    }
-    effort = {"long_name": "duration of the measured samples", "units": "s", **_QUALITY}
     return [
         Variable("channel_name", ("channel",), "str", {"long_name": "name of the channel"}, names),
         Variable(
@@ -130,8 +122,8 @@ def variables(about: MeasurementDescription) -> list[Variable]:
         Variable("time", ("time",), "<f8", {"long_name": what, "axis": "T", **time}),
         Variable("t_utc_ns", ("time",), "<i8", {"long_name": what, **exact, **_AUXILIARY}),
         *_offsets(about),
-        Variable("effort", ("time",), "<f8", effort),
-        Variable("flags", ("time", "channel"), "<u1", flags),
+        Variable("effort", ("time",), "<f8", EFFORT_ATTRIBUTES),
+        Variable("flags", ("time", "channel"), "<u1", FLAG_ATTRIBUTES),
         *(_values(one, about) for one in about.quantities),
         *_band_variables(about),
         *_spectra(about),
@@ -197,14 +189,7 @@ def _band_variable_name(quantity: Quantity) -> str:
 
 
 def _attributes(quantity: Quantity, about: MeasurementDescription) -> dict[str, Any]:
-    unit = about.unit(quantity)
-    return {
-        "long_name": f"{quantity.name} in {unit}",
-        # Channels may have several references: spectrod_unit has them.
-        "units": "1",
-        "spectrod_unit": unit,
-        **_MEASURED,
-    }
+    return value_attributes(quantity.name, about.unit(quantity))
 
 
 def _values(quantity: Quantity, about: MeasurementDescription) -> Variable:
@@ -216,5 +201,4 @@ def _values(quantity: Quantity, about: MeasurementDescription) -> Variable:
 
 
 def _variable_name(quantity: Quantity) -> str:
-    """Return a name of letters, digits and underscores, as CF recommends."""
-    return re.sub(r"\W", "_", quantity.name, flags=re.ASCII)
+    return variable_name(quantity.name)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spectrod.dsp.calibration import Response
+from spectrod.dsp.interval_flags import IntervalFlag
 from spectrod.dsp.units import Float64Array
 from spectrod.lib.earlier_name import earlier_name
 from spectrod.lib.errors import ConfigError, InputError
@@ -43,7 +44,7 @@ from spectrod.measure.levels.octave_levels import (
 from spectrod.measure.levels.recursive import CHUNK_SAMPLES
 from spectrod.measure.levels.time_weighting import SETTLE_S
 from spectrod.measure.levels.weighted_signals import ChunkSignals, Needs, SignalChain
-from spectrod.measure.measurement import IntervalFlag, Measurement, meter_text
+from spectrod.measure.measurement import Measurement, meter_text
 from spectrod.measure.sample_chunks import SampleChunks, check_stream, checked_samples
 
 HISTOGRAM_BYTES_MAX = 1 << 29

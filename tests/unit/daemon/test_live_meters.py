@@ -8,10 +8,10 @@ import pytest
 from spectrod.daemon.demand import Demand
 from spectrod.daemon.live_meters import LiveMeter
 from spectrod.dsp.blocks import Block
+from spectrod.dsp.interval_flags import IntervalFlag
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.measure.features.feature_meter import feature_meter
 from spectrod.measure.levels import LevelMeter
-from spectrod.measure.measurement import IntervalFlag
 from spectrod.measure.measurement_config import MeasuredSignals
 from spectrod.measure.transfer.transfer_config import TransferConfig
 

@@ -5,6 +5,7 @@ import pytest
 
 from spectrod.analysis.spectrogram import spectrogram
 from spectrod.dsp.calibration import calibration_of
+from spectrod.dsp.interval_flags import IntervalFlag
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.lib.errors import ConfigError, InputError
 from spectrod.measure.features.feature_meter import feature_meter
@@ -18,7 +19,6 @@ from spectrod.measure.features.indices import (
 from spectrod.measure.features.kurtosis import spectral_kurtosis
 from spectrod.measure.features.shape import spectral_shape
 from spectrod.measure.levels import LevelMeter, OctaveMeter
-from spectrod.measure.measurement import IntervalFlag
 
 FS = 20_000
 ALL = ("centroid", "centroid_sd", "rolloff_min", "flatness", "flux_max", "entropy", "ACI_0.4s",

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from spectrod.analysis.spectrogram import spectrogram
+from spectrod.dsp.interval_flags import IntervalFlag
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.lib.errors import ConfigError
-from spectrod.measure.measurement import IntervalFlag
 from spectrod.measure.quantity_names import known_quantities
 from spectrod.measure.tones.distortion import measure_distortion
 from spectrod.measure.tones.tone_meter import tone_meter

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from spectrod.dsp.interval_flags import IntervalFlag
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.lib.errors import ConfigError
-from spectrod.measure.measurement import IntervalFlag
 from spectrod.measure.measurement_config import MeasuredSignals
 from spectrod.measure.transfer.cross_spectra import measure_transfer
 from spectrod.measure.transfer.transfer_config import TransferConfig

@@ -6,13 +6,14 @@ import arro3.core as arro3
 import msgspec
 import numpy as np
 import pytest
+import xarray
 
 from spectrod.client import MessageTable
+from spectrod.dsp.interval_flags import IntervalFlag
 from spectrod.formats.values.arrow_tables import MeasurementTable
 from spectrod.lib import optional_packages
 from spectrod.lib.errors import InputError, UnavailableError
 from spectrod.measure.levels import LevelMeter
-from spectrod.measure.measurement import IntervalFlag
 from spectrod.wire.headers import LevelsHeader
 from spectrod.wire.schema import EventMessage, LevelsFrame, decode, encode
 
@@ -126,8 +127,47 @@ def test_messages_that_do_not_belong_together_are_refused():
     assert columns_of(MessageTable(of_peer))["flags@x"] == [row.values[1, 0] for row in rows]
 
 
+@pytest.mark.parametrize("names", [["0"], ["left", "right"]])
+def test_its_dataset_is_that_of_the_rows(names):
+    """Values, flags, units and CF's attributes are those of MeasurementTable; times are exact."""
+    rows, meter = measured(len(names))
+    messages = [message(row, k, name) for row in rows for k, name in enumerate(names)]
+    made = MessageTable(messages).to_xarray()
+    due = MeasurementTable(rows, meter, channels=names).to_xarray()
+    shared = ["LAeq", "rms", "effort", "flags", "channel_name"]
+    for name in shared:
+        assert made[name].dims == due[name].dims
+        np.testing.assert_array_equal(made[name].values, due[name].values)
+    for name in ("LAeq", "rms", "effort", "channel_name"):
+        assert made[name].attrs == due[name].attrs
+    assert made.flags.flag_meanings == due.flags.flag_meanings
+    assert made.flags.flag_masks.tolist() == due.flags.flag_masks.tolist()
+    assert made.time.values.tolist() == due.t_utc_ns.values.tolist()
+    assert made.time.attrs == due.time.attrs
+    assert (made.attrs["source"], made.attrs["interval_s"]) == ("mic", 1.0)
+
+
+def test_a_dataset_of_lost_messages_has_no_values_there():
+    """Messages one by one are joined by xarray, as frames are; later flags are left out."""
+    rows, _ = measured(2)
+    messages = [message(row, k, flags=("overload", "of_2040")) for row in rows for k in (0, 1)]
+    del messages[3]  # of channel 1, in the middle
+    made = MessageTable(messages).to_xarray()
+    assert np.isnan(made.LAeq.values).tolist() == [[False] * 2, [False, True], [False] * 2]
+    assert made.flags.values.tolist() == [[1, 1], [1, 0], [1, 1]]
+    parts = [message(row).to_xarray() for row in rows]
+    joined = xarray.concat(parts, "time")
+    np.testing.assert_array_equal(joined.rms, made.rms[:, :1])
+    of_peer = message(rows[0], quantities=("L 1", "L-1"))
+    with pytest.raises(InputError, match="quantities: L_1: two columns of a table must not have"):
+        of_peer.to_xarray()
+    of_peer = message(rows[0], quantities=("effort", "rms"))
+    with pytest.raises(InputError, match="quantities: effort: two columns of a table must not"):
+        of_peer.to_xarray()
+
+
 def test_the_library_is_named_if_it_is_missing(monkeypatch):
-    """Without arro3 the error says what to install."""
+    """Without arro3 or xarray the error says what to install."""
     rows, _ = measured()
 
     def missing(name):
@@ -136,3 +176,5 @@ def test_the_library_is_named_if_it_is_missing(monkeypatch):
     monkeypatch.setattr(optional_packages, "import_module", missing)
     with pytest.raises(UnavailableError, match=r"arro3\.core is not installed: .*spectrod\[parq"):
         message(rows[0]).to_arrow()
+    with pytest.raises(UnavailableError, match=r"xarray is not installed: .*spectrod\[xarray\]"):
+        message(rows[0]).to_xarray()
