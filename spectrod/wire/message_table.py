@@ -34,6 +34,8 @@ _TIME_ATTRIBUTES = {
     "axis": "T",
     "units_metadata": "leap_seconds: none",
 }
+_CELLS_MAX = 1 << 25
+"""Most values of a table: a peer may invent a channel for each interval."""
 _Interval = tuple[int, int]
 """Epoch of the daemon, and index of the first sample."""
 
@@ -67,7 +69,8 @@ class MessageTable(ArrowTable):
     ------
     InputError
         If there is none, one is of another kind, analysis, source, rate or interval, or has other
-        quantities or units than those before it, or two columns would have one name.
+        quantities or units than those before it, two columns would have one name, or there would
+        be more than 2^25 values.
     """
 
     def __init__(self, messages: Sequence["IntervalFrame"]) -> None:
@@ -81,7 +84,17 @@ class MessageTable(ArrowTable):
         self._rows = dict(sorted(headers.items(), key=lambda item: item[1].t_utc_ns))
         self._made: Any = None
         _check_units(messages)
+        self._check_size()
         self._check_names()
+
+    def _check_size(self) -> None:
+        n_quantities, n_channels = len(self._first.header.quantities), len(self._by_channel)
+        n_cells = len(self) * n_channels * n_quantities
+        if n_cells > _CELLS_MAX:
+            raise InputError(
+                f"{len(self)} intervals, {n_channels} channels, {n_quantities} quantities: must be "
+                f"at most {_CELLS_MAX} values in one table"
+            )
 
     def _check_names(self) -> None:
         values = FLAGS_NAME, *self._first.header.quantities
@@ -132,7 +145,7 @@ class MessageTable(ArrowTable):
         xarray = need("xarray", "xarray")
         quantities, channels = self._first.header.quantities, list(self._by_channel)
         names = [variable_name(one) for one in quantities]
-        _refuse_twice(["time", "channel_name", "effort", "flags", *names])
+        _refuse_twice(["time", "channel", "channel_name", "effort", "flags", *names])
         shape = len(self), len(channels)
         values, flags = np.full((len(names), *shape), np.nan), np.zeros(shape, np.uint8)
         for k, channel in enumerate(channels):

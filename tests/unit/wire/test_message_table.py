@@ -80,6 +80,16 @@ def test_columns_are_those_of_a_table_of_rows(names):
     assert "LAeq" in table._repr_html_()
 
 
+def test_the_size_of_a_table_is_bounded(monkeypatch):
+    """Channels that a peer invents take no more memory than a long day of others."""
+    monkeypatch.setattr("spectrod.wire.message_table._CELLS_MAX", 35)
+    rows, _ = measured()
+    MessageTable([message(row, name=f"a{k}") for row in rows for k in range(5)])
+    text = "3 intervals, 6 channels, 2 quantities: must be at most 35 values in one table"
+    with pytest.raises(InputError, match=text):
+        MessageTable([message(row, name=f"a{k}") for row in rows for k in range(6)])
+
+
 def test_a_message_is_a_table_of_one_row():
     """A single message is read by the same interface."""
     (row, *_), meter = measured()
@@ -161,9 +171,10 @@ def test_a_dataset_of_lost_messages_has_no_values_there():
     of_peer = message(rows[0], quantities=("L 1", "L-1"))
     with pytest.raises(InputError, match="quantities: L_1: two columns of a table must not have"):
         of_peer.to_xarray()
-    of_peer = message(rows[0], quantities=("effort", "rms"))
-    with pytest.raises(InputError, match="quantities: effort: two columns of a table must not"):
-        of_peer.to_xarray()
+    for name in ("effort", "channel"):
+        of_peer = message(rows[0], quantities=(name, "rms"))
+        with pytest.raises(InputError, match=f"quantities: {name}: two columns of a table must"):
+            of_peer.to_xarray()
 
 
 def test_the_library_is_named_if_it_is_missing(monkeypatch):
