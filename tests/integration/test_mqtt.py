@@ -3,7 +3,6 @@
 import contextlib
 import json
 import queue
-import shutil
 import socket
 import subprocess
 import sys
@@ -11,6 +10,7 @@ import threading
 import time
 
 import pytest
+from mosquitto_broker import Mosquitto
 from paho.mqtt.client import Client
 from paho.mqtt.enums import CallbackAPIVersion
 
@@ -34,64 +34,6 @@ from spectrod.measure.triggers.trigger_config import TriggerConfig
 
 TIMEOUT_S = 60.0
 pytestmark = pytest.mark.slow
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
-
-
-class Mosquitto:
-    """A broker on a port that stays the same after a restart."""
-
-    def __init__(self, folder, *lines):
-        program = shutil.which("mosquitto", path="/usr/sbin:/usr/bin:/usr/local/sbin")
-        assert program, "mosquitto is missing: make test installs it"
-        self.port = free_port()
-        self.config = folder / "mosquitto.conf"
-        settings = [f"listener {self.port} 127.0.0.1", "log_dest stderr", *lines]
-        self.config.write_text("\n".join(settings) + "\n")
-        self._command = [program, "-c", self.config]
-        self._process = self._reader = None
-        self._lines = queue.Queue()
-
-    def start(self):
-        self._process = subprocess.Popen(self._command, stderr=subprocess.PIPE, text=True)
-        self._reader = threading.Thread(target=self._read, args=(self._process.stderr,))
-        self._reader.start()
-        self._wait_until_it_accepts()
-
-    def _wait_until_it_accepts(self):
-        """Wait for the port itself: the line that it runs comes earlier in some versions."""
-        limit_s = time.monotonic() + TIMEOUT_S
-        while time.monotonic() < limit_s:
-            with contextlib.suppress(ConnectionRefusedError):
-                socket.create_connection(("127.0.0.1", self.port), TIMEOUT_S).close()
-                return
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                code = self._process.wait(0.02)
-                pytest.fail(f"mosquitto ended with {code}: {list(self._lines.queue)}")
-        pytest.fail(f"mosquitto does not listen: {list(self._lines.queue)}")
-
-    def wait_for_line(self, text):
-        """Wait for a line in the broker's log after the last wait."""
-        while text not in self._lines.get(timeout=TIMEOUT_S):
-            pass
-
-    def _read(self, log):
-        for line in log:
-            self._lines.put(line)
-
-    def kill(self):
-        self._process.kill()
-        self._reader.join()
-        self._process.stderr.close()
-        self._process.wait()
-        self._process = None
-
-    def close(self):
-        if self._process is not None:
-            self.kill()
 
 
 @pytest.fixture
@@ -145,6 +87,18 @@ class Watcher:
     def json(self, topic):
         """Return the next message in a topic."""
         return json.loads(self.next(lambda name, _: name == topic).payload)
+
+    def components(self, *names):
+        """Return the components of the next device message whose components have these names."""
+        while True:
+            message = self.next(lambda topic, _: topic.startswith("homeassistant/device/"))
+            components = json.loads(message.payload)["components"].values()
+            if {one.get("name") for one in components} == set(names):
+                return {one["name"]: one for one in components}
+
+    def keep(self, topic, payload):
+        """Publish a message that the broker keeps."""
+        self._client.publish(topic, payload, qos=1, retain=True).wait_for_publish(TIMEOUT_S)
 
     def close(self):
         self._client.disconnect()
@@ -262,40 +216,56 @@ def test_levels_of_tones_and_noise_are_right(mosquitto, watch, bridge, start_dae
         assert payload["max"] >= payload["leq"]
 
 
-def configs_until_level(watcher):
-    """Collect sensor configurations before and with the first levels."""
-    configs = {}
-    while True:
-        message = watcher.next(lambda *_: True)
-        if message.topic.endswith("/level"):
-            return configs
-        if message.topic.startswith("homeassistant/"):
-            configs[message.topic] = json.loads(message.payload)
+LEVELS = ("state", "dbfs Leq", "dbfs Lmax")
 
 
 def test_sensors_are_discovered_and_stay_the_same(mosquitto, watch, bridge, start_daemon):
-    """Sensors are retained, so Home Assistant finds them later, and survive a restart."""
+    """A source is a retained message, so Home Assistant finds it later; it survives a restart."""
     endpoint = start_daemon().publisher.endpoints[0]
     broker = mosquitto()
     broker.start()
     watcher = watch(broker)
     first = bridge(endpoint, url(broker), "--discovery", "homeassistant")
-    configs = configs_until_level(watcher)
-    assert {config["name"] for config in configs.values()} == {
-        "state",
-        "dbfs Leq",
-        "dbfs Lmax",
-    }
+    components = watcher.components(*LEVELS)
     assert first.terminate() == 0
+    watcher.next(lambda topic, payload: (topic, payload) == ("spectrod/box/status", "offline"))
     bridge(endpoint, url(broker), "--discovery", "homeassistant")
     watcher.next(lambda topic, payload: (topic, payload) == ("spectrod/box/status", "online"))
-    assert configs_until_level(watcher) == configs
+    assert watcher.components(*LEVELS) == components
     late = watch(broker)
-    retained = set()
-    while retained != {*configs, "spectrod/box/status", "spectrod/box/tone/availability"}:
+    missing = {"spectrod/box/status", "spectrod/box/tone/availability", "device"}
+    while missing:
         message = late.next(lambda *_: True)
-        if message.retain and not message.topic.endswith(("/state", "/bridge")):
-            retained.add(message.topic)
+        if message.retain:
+            missing -= {message.topic, message.topic.removeprefix("homeassistant/").split("/")[0]}
+
+
+def test_messages_of_earlier_versions_are_replaced(mosquitto, watch, bridge, start_daemon):
+    """A sensor that had a message of its own moves to that of its source before it is removed."""
+    endpoint = start_daemon().publisher.endpoints[0]
+    broker = mosquitto()
+    broker.start()
+    watcher = watch(broker)
+    old = "homeassistant/sensor/spectrod-box-tone-state-8127501d/config"
+    watcher.keep(old, "{}")
+    bridge(endpoint, url(broker), "--discovery", "homeassistant")
+    device = "homeassistant/device/spectrod-box-tone-0eededec/config"
+    found = []
+    while not found or found[-1] != (old, ""):
+        message = watcher.next(lambda topic, _: topic in (old, device))
+        found.append((message.topic, message.payload.decode()))
+    assert [topic for topic, _ in found] == [old, old, device, old]
+    assert [payload for topic, payload in found if topic == old] == [
+        "{}",
+        '{"migrate_discovery": true}',
+        "",
+    ]
+    assert "spectrod-box-tone-state-8127501d" in json.loads(found[2][1])["components"]
+    late = watch(broker)
+    kept = []
+    while (message := late.next(lambda *_: True)).retain:  # before all others
+        kept.append(message.topic)
+    assert [topic for topic in kept if topic.startswith("homeassistant/")] == [device]
 
 
 def test_triggers_are_discovered_without_an_event(mosquitto, watch, bridge, start_daemon):
@@ -320,17 +290,16 @@ def test_triggers_are_discovered_without_an_event(mosquitto, watch, bridge, star
     watcher = watch(broker)
     options = ("--discovery", "homeassistant", "--device-class", "smoke=smoke")
     bridge(endpoint, url(broker), *options)
-    states, classes = {}, {}
-    while len(states) < 2 or len(classes) < 2:
-        message = watcher.next(lambda *_: True)
-        if message.topic.startswith("homeassistant/binary_sensor/"):
-            config = json.loads(message.payload)
-            classes[config["name"]] = config["device_class"]
-        elif "/trigger/" in message.topic:
-            state = json.loads(message.payload)
-            states[state["name"]] = state["state"]
+    states = {}
+    while len(states) < 2:
+        message = watcher.next(lambda topic, _: "/trigger/" in topic)
+        state = json.loads(message.payload)
+        states[state["name"]] = state["state"]
     assert states == {"hum": "on", "smoke": "off"}
-    assert classes == {"hum": "sound", "smoke": "smoke"}
+    found = watcher.components("hum", "hum event", "smoke", "smoke event", *LEVELS)
+    classes = [found[name].get("device_class") for name in ("hum", "smoke", "hum event")]
+    assert classes == ["sound", "smoke", None]
+    assert found["smoke event"]["platform"] == "event"
 
 
 def test_sound_levels_are_published_and_discovered(mosquitto, watch, bridge, start_daemon):
@@ -343,23 +312,22 @@ def test_sound_levels_are_published_and_discovered(mosquitto, watch, bridge, sta
     broker.start()
     watcher = watch(broker)
     bridge(endpoint, url(broker), "--discovery", "homeassistant", "--subscribe", "levels/")
-    configs, values = {}, {}
+    components = watcher.components("state", "meter LAeq", "meter LUFS_M")
+    values = {}
     while len(values) < 2:
-        message = watcher.next(lambda *_: True)
-        if message.topic.startswith("homeassistant/"):
-            configs[message.topic] = json.loads(message.payload)
-        elif message.topic.startswith("spectrod/box/tone/0/meter/"):
-            payload = json.loads(message.payload)
-            if "settling" not in payload["flags"]:
-                values[message.topic] = payload
+        message = watcher.next(lambda topic, _: topic.startswith("spectrod/box/tone/0/meter/"))
+        payload = json.loads(message.payload)
+        if "settling" not in payload["flags"]:
+            values[message.topic] = payload
     found = {topic.rsplit("/", 1)[1]: (one["value"], one["unit"]) for topic, one in values.items()}
     assert found == {
         "LAeq": (pytest.approx(-20.0, abs=0.05), "dBFS"),
         # K weighting at 1 kHz: 0.69 dB, less the offset of the scale; -3.01 of a sine's mean square
         "LUFS_M": (pytest.approx(-23.01, abs=0.05), "LUFS"),
     }
-    sensors = [one for one in configs.values() if one["state_topic"] in values]
-    assert {one["name"] for one in sensors} == {"meter LAeq", "meter LUFS_M"}
+    assert {one["state_topic"] for one in components.values()} == {
+        "spectrod/box/tone/state", *values
+    }  # fmt: skip
 
 
 def test_a_bridge_that_is_killed_is_offline(mosquitto, watch, bridge, start_daemon):
@@ -410,7 +378,7 @@ def test_a_broker_may_come_late_and_come_back(mosquitto, watch, bridge, start_da
     started.wait_for_line("connected")
     watcher.wait_for_all(
         lambda topic, payload: (topic, payload) == ("spectrod/box/status", "online"),
-        lambda topic, _: topic.startswith("homeassistant/"),
+        lambda topic, _: topic.startswith("homeassistant/device/"),
         lambda topic, payload: topic.endswith("availability") and payload == "online",
     )
     assert watcher.json("spectrod/box/tone/0/dbfs/level")["missed"] == 0
@@ -572,8 +540,9 @@ def test_levels_that_wait_keep_no_state_out(mosquitto, watch, bridge, start_daem
     bridge(endpoint, url(server), "--queue", "1", "--discovery", "homeassistant")
     states = {"spectrod/box/status", "spectrod/box/tone/availability", "spectrod/box/tone/state"}
     topics = set()
-    while not states <= topics or sum(topic.startswith("homeassistant/") for topic in topics) < 3:
+    while not states <= topics:
         topics.add(watcher.next(lambda topic, _: topic not in topics).topic)
+    watcher.components(*LEVELS)
 
 
 def test_a_password_is_accepted_and_a_wrong_one_reported_once(

@@ -133,9 +133,14 @@ class Broker:
         return connections != self._connections_seen
 
     def set_state(self, publication: Publication) -> None:
-        """Set the current state of a topic, replacing the previous one; ``pump`` sends it."""
-        n_before = len(self._states) + (publication.topic not in self._states)
-        self._states.put(publication.topic, publication, len(publication.payload) + _STATE_BYTES)
+        """Set the current state of a topic, replacing the previous one; ``pump`` sends it.
+
+        What is not retained waits beside the state of its topic, and is replaced by such alone:
+        both are sent, in the order of the calls.
+        """
+        name = _name(publication)
+        n_before = len(self._states) + (name not in self._states)
+        self._states.put(name, publication, len(publication.payload) + _STATE_BYTES)
         self._lost += n_before - len(self._states)
 
     def publish(self, publication: Publication) -> None:
@@ -162,7 +167,7 @@ class Broker:
         while self._waiting and self.connected and len(self._sent) < _UNACKNOWLEDGED_MAX:
             if self._states:
                 publication = self._states[next(iter(self._states))]
-                self._states.discard(publication.topic)
+                self._states.discard(_name(publication))
                 self._send(publication)
             elif (waiting := self._queue.take()) is not None:
                 self._send(waiting)
@@ -277,6 +282,11 @@ class _Client(Client):
             return super()._packet_handle()
         except (struct.error, IndexError, KeyError, ValueError):
             return MQTTErrorCode.MQTT_ERR_PROTOCOL
+
+
+def _name(publication: Publication) -> str:
+    # No topic of a message has a #.
+    return publication.topic if publication.retain else f"{publication.topic}#"
 
 
 def _n_pieces(publication: Publication) -> int:

@@ -1,18 +1,19 @@
-"""Discovery by Home Assistant: retained messages that describe values, states and triggers.
+"""Discovery by Home Assistant: what describes values, states and triggers of a source. Pure.
 
-One message per sensor, as all versions read it. Knows no broker.
+A source is a device, whose message has all its components. Home Assistant reads it since 2024.11.
 
 References
 ----------
-.. [1] Home Assistant, "MQTT", section "MQTT discovery", "MQTT sensor", "MQTT binary sensor" and
-   "MQTT event".
+.. [1] Home Assistant, "MQTT", sections "Device discovery payload" and "Migration from single
+   component to device-based discovery", "MQTT sensor", "MQTT binary sensor" and "MQTT event".
 """
 
 import hashlib
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -46,6 +47,30 @@ BANDS_MAX = 64
 """Maximum number of bands of a topic with sensors; a topic with more has none."""
 SENSORS_MAX = 64
 """Maximum number of sensors of a message of sound levels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """What a device message has of a sensor, a binary sensor or an event entity.
+
+    Attributes
+    ----------
+    identity : str
+        Its ``unique_id``, and its name in the message; of ``A-Z a-z 0-9 _ -``.
+    platform : str
+        ``sensor``, ``binary_sensor`` or ``event``.
+    config : str
+        JSON in ASCII.
+    """
+
+    identity: str
+    platform: str
+    config: str
+
+    @property
+    def size_bytes(self) -> int:
+        """What it adds to a message [bytes]."""
+        return len(self.identity) + len(self.config) + len('"": , ')
 
 
 class Discovery:
@@ -83,14 +108,53 @@ class Discovery:
         self._classes = classes or {}
         self.has_all_products = has_all_products
 
-    def level_sensors(self, topic: str, levels: TopicLevels) -> Iterator[Publication]:
+    def device(
+        self, source: str, components: Iterable[Component], gone: Mapping[str, str] | None = None
+    ) -> Publication:
+        """Return the message of a source and its components.
+
+        Parameters
+        ----------
+        source : str
+        components : iterable of Component
+        gone : mapping of str to str, optional
+            Platforms of components to remove, by their identities. Without them the broker keeps
+            the message; with them it is for those who listen now.
+        """
+        topics = self._topics.status, self._topics.availability(source)
+        head = {
+            "device": self._device(source),
+            "origin": {"name": "spectrod mqtt", "sw_version": spectrod.__version__},
+            "availability": [{"topic": topic} for topic in topics],
+            "availability_mode": "all",
+        }
+        listed = [f'"{one.identity}": {one.config}' for one in components]
+        listed += [f'"{name}": {{"platform": "{its}"}}' for name, its in (gone or {}).items()]
+        text = f'{_json(head)[:-1]}, "components": {{{", ".join(listed)}}}}}'
+        return Publication(self._topic(source), text.encode(), retain=not gone)
+
+    def no_device(self, source: str) -> Publication:
+        """Return the message that removes a source and its components."""
+        return Publication(self._topic(source), b"", retain=True)
+
+    def migration(self, identity: str, platform: str) -> Publication:
+        """Return the message after which a component's own one no longer counts.
+
+        Earlier versions sent a retained message for each component. Home Assistant then unloads the
+        component and keeps its history and settings for the device message, while the removal of
+        the old message alone would remove them.
+        """
+        topic = f"{self._prefix}/{platform}/{identity}/config"
+        return Publication(topic, b'{"migrate_discovery": true}')
+
+    def level_sensors(self, topic: str, levels: TopicLevels) -> Iterator[Component]:
         """Describe a spectrum's mean and highest level."""
         for figure, name in (("leq", "Leq"), ("max", "Lmax")):
             yield self._level(topic, levels, figure, name, f"{{{{ value_json.{figure} }}}}")
 
     def band_sensors(
         self, topic: str, levels: TopicLevels, centre_hz: Float64Array
-    ) -> Iterator[Publication]:
+    ) -> Iterator[Component]:
         """Describe each band's mean level."""
         if len(centre_hz) > BANDS_MAX:
             return
@@ -99,7 +163,7 @@ class Discovery:
                 topic, levels, f"leq-{k}", band_name(hertz), f"{{{{ value_json.leq[{k}] }}}}"
             )
 
-    def quantity_sensors(self, frame: LevelsFrame) -> Iterator[Publication]:
+    def quantity_sensors(self, frame: LevelsFrame) -> Iterator[Component]:
         """Describe the first ``SENSORS_MAX`` quantities of a message of sound levels."""
         h = frame.header
         for name, unit in islice(zip(h.quantities, h.units, strict=True), SENSORS_MAX):
@@ -117,10 +181,10 @@ class Discovery:
                     },
                 )
 
-    def state_sensor(self, source: str) -> Publication:
+    def state_sensor(self, source: str) -> Component:
         """Describe the state of a source."""
-        return self._sensor(
-            source,
+        return self._component(
+            "sensor",
             (source, "state"),
             {
                 "name": "state",
@@ -132,11 +196,11 @@ class Discovery:
             },
         )
 
-    def trigger_sensors(self, source: str, name: str) -> Iterator[Publication]:
+    def trigger_sensors(self, source: str, name: str) -> Iterator[Component]:
         """Describe the state of a trigger, on while its event lasts, and the events themselves."""
         topic = self._topics.trigger(source, name)
-        yield self._sensor(
-            source,
+        yield self._component(
+            "binary_sensor",
             (source, "trigger", name),
             {
                 "name": name,
@@ -146,12 +210,10 @@ class Discovery:
                 "payload_on": "on",
                 "payload_off": "off",
                 "json_attributes_topic": topic,
-                **self._available_with(source),
             },
-            component="binary_sensor",
         )
-        yield self._sensor(
-            source,
+        yield self._component(
+            "event",
             (source, "event", name),
             {
                 "name": f"{name} event",
@@ -159,12 +221,11 @@ class Discovery:
                 "event_types": ["begun", "ended"],
                 "availability": [{"topic": self._topics.status}],
             },
-            component="event",
         )
 
     def _level(
         self, topic: str, levels: TopicLevels, figure: str, name: str, template: str
-    ) -> Publication:
+    ) -> Component:
         weighting = levels.header.weighting
         weighted = f" {weighting}" if weighting != "Z" else ""
         return self._value(
@@ -180,60 +241,51 @@ class Discovery:
             },
         )
 
-    def _value(self, topic: str, figure: str, name: str, fields: dict[str, Any]) -> Publication:
+    def _value(self, topic: str, figure: str, name: str, fields: dict[str, Any]) -> Component:
         """Describe a value of a topic of the daemon."""
         kind, source, channel, product, _ = topic.split("/")
-        return self._sensor(
-            source,
+        return self._component(
+            "sensor",
             (kind, source, channel, product, figure),
             {
                 "name": f"{product} {name}" if channel == "0" else f"{channel} {product} {name}",
                 **fields,
                 "state_class": "measurement",
-                **self._available_with(source),
             },
         )
 
-    def _available_with(self, source: str) -> dict[str, Any]:
-        topics = self._topics.status, self._topics.availability(source)
-        return {
-            "availability": [{"topic": topic} for topic in topics],
-            "availability_mode": "all",
-        }
+    def _topic(self, source: str) -> str:
+        return f"{self._prefix}/device/{self._identity(source)}/config"
 
     def _device(self, source: str) -> dict[str, Any]:
         """Describe a source as a device, whose name is put before those of its sensors."""
         node = self._topics.node
-        mark = hashlib.sha256(f"{self._topics.prefix}/{node}/{source}".encode()).hexdigest()[:8]
         return {
-            "identifiers": [_NOT_IN_IDS.sub("_", f"spectrod-{node}-{source}-{mark}")],
+            "identifiers": [self._identity(source)],
             "name": source,
             "manufacturer": "spectrod",
             "model": f"spectrum analyzer at {node}",
             "sw_version": spectrod.__version__,
         }
 
-    def _sensor(
-        self,
-        source: str,
-        names: tuple[str, ...],
-        fields: dict[str, Any],
-        component: str = "sensor",
-    ) -> Publication:
-        node = self._topics.node
+    def _component(
+        self, platform: str, names: tuple[str, ...], fields: dict[str, Any]
+    ) -> Component:
+        identity = self._identity(*names)
+        # Home Assistant 2025.4 reads no qos of a device.
+        config = {"platform": platform, "unique_id": identity, **fields, "qos": self._qos}
+        return Component(identity, platform, _json(config))
+
+    def _identity(self, *names: str) -> str:
         # Home Assistant forbids dots; the hash distinguishes names that become equal.
+        node = self._topics.node
         whole = "/".join((self._topics.prefix, node, *names))
         mark = hashlib.sha256(whole.encode()).hexdigest()[:8]
-        identity = _NOT_IN_IDS.sub("_", "-".join(("spectrod", node, *names, mark)))
-        config = {
-            "unique_id": identity,
-            **fields,
-            "qos": self._qos,
-            "device": self._device(source),
-            "origin": {"name": "spectrod mqtt", "sw_version": spectrod.__version__},
-        }
-        topic = f"{self._prefix}/{component}/{identity}/config"
-        return Publication(topic, json.dumps(printable_all(config)).encode(), retain=True)
+        return _NOT_IN_IDS.sub("_", "-".join(("spectrod", node, *names, mark)))
+
+
+def _json(fields: dict[str, Any]) -> str:
+    return json.dumps(printable_all(fields))
 
 
 def _expire_s(interval_s: float) -> int:

@@ -4,12 +4,11 @@ Memory follows what exists: what is not heard of is forgotten, and of everything
 """
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import msgspec
 
-from spectrod.apps.mqtt.mqtt_topics import NOT_AVAILABLE, Publication
+from spectrod.apps.mqtt.mqtt_topics import NOT_AVAILABLE
 from spectrod.wire.headers import HeartbeatHeader
 from spectrod.wire.schema import HEARTBEAT_PERIOD_S
 
@@ -20,10 +19,8 @@ SOURCES_MAX = 1024
 """Maximum number of sources; messages of others are ignored."""
 TOPICS_MAX = 8192
 """Maximum number of topics with values, of all sources; messages of others are ignored."""
-SENSORS_MAX = 8192
-"""Maximum number of discovered sensors, of all sources; others are not described."""
 RETAINED_MAX = 32_768
-"""Maximum number of other topics that the broker keeps; others are published, and not kept."""
+"""Maximum number of topics that the broker keeps; others are published, and not kept."""
 _TEXT_CHARS = 200
 _WAITING_CHARS = 2000
 _CHECKS = 16
@@ -41,18 +38,12 @@ class KnownTopic:
     ----------
     heard_s : float
         When it was last heard, by the clock of the daemon or of its source [s].
-    sensors : dict
-        Descriptions by their MQTT topics.
     retained : set of str
-        Other MQTT topics with a retained message.
-    is_undescribed : bool
-        Whether its descriptions were removed from the broker, also those of an earlier bridge.
+        MQTT topics with a retained message.
     """
 
     heard_s: float
-    sensors: dict[str, Publication] = field(default_factory=dict)
     retained: set[str] = field(default_factory=set)
-    is_undescribed: bool = False
 
 
 @dataclass(slots=True)
@@ -97,13 +88,13 @@ class Known:
     sources : dict
         Sources by their names.
     refused : int
-        Messages and sensors for which there was no room.
+        Messages for which there was no room.
     """
 
     def __init__(self) -> None:
         self.sources: dict[str, KnownSource] = {}
         self.refused = 0
-        self._n_topics = self._n_sensors = self._n_retained = 0
+        self._n_topics = self._n_retained = 0
         # The clock of the daemon: it stands still while nothing is heard.
         self._daemon_s = 0.0
         self._heard_at_s: float | None = None
@@ -150,29 +141,6 @@ class Known:
         found.heard_s = source.running_s
         return found
 
-    def add_sensor(self, owner: KnownTopic, sensor: Publication) -> bool:
-        """Keep a description; return whether it is new or has changed, and there is room for it."""
-        before = owner.sensors.get(sensor.topic)
-        if before == sensor:
-            return False
-        if before is None:
-            if self._n_sensors >= SENSORS_MAX:
-                self.refused += 1
-                return False
-            self._n_sensors += 1
-        owner.sensors[sensor.topic] = sensor
-        owner.is_undescribed = False
-        return True
-
-    def drop_sensors(self, owner: KnownTopic) -> bool:
-        """Keep no description; return whether the broker may still have some."""
-        if owner.is_undescribed:
-            return False
-        self._n_sensors -= len(owner.sensors)
-        owner.sensors.clear()
-        owner.is_undescribed = True
-        return True
-
     def add_retained(self, owner: KnownTopic, topic: str) -> bool:
         """Note that the broker keeps a message of an MQTT topic; False if there is no room."""
         if topic in owner.retained:
@@ -183,13 +151,6 @@ class Known:
         self._n_retained += 1
         owner.retained.add(topic)
         return True
-
-    def sensors(self) -> Iterator[Publication]:
-        """Yield all descriptions."""
-        for source in self.sources.values():
-            yield from source.sensors.values()
-            for topic in source.topics.values():
-                yield from topic.sensors.values()
 
     def forget(self) -> tuple[list[str], list[str], list[str]]:
         """Forget what was not heard for long.
@@ -217,9 +178,8 @@ class Known:
         return sources, topics, retained
 
     def _retained(self, known: KnownTopic) -> list[str]:
-        self._n_sensors -= len(known.sensors)
         self._n_retained -= len(known.retained)
-        return [*known.sensors, *known.retained]
+        return list(known.retained)
 
 
 def _bounded(beat: HeartbeatHeader) -> HeartbeatHeader:

@@ -2,13 +2,14 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
 from spectrod.apps.mqtt.complaints import Complaints
+from spectrod.apps.mqtt.device_messages import DeviceMessages
 from spectrod.apps.mqtt.discovery import Discovery
 from spectrod.apps.mqtt.known import (
     SILENCE_S,
@@ -22,11 +23,12 @@ from spectrod.apps.mqtt.mqtt_topics import UNREACHABLE, Publication, Topics
 from spectrod.client.bounded_dict import BoundedDict
 from spectrod.client.connection import Connection
 from spectrod.client.tracker import Tracker, described_topic
+from spectrod.dsp.units import Float64Array
 from spectrod.lib.errors import DeniedError, WireError
 from spectrod.lib.names import is_name
 from spectrod.lib.text import printable
 from spectrod.wire.headers import EventHeader, HeartbeatHeader
-from spectrod.wire.interval_levels import Meter
+from spectrod.wire.interval_levels import Meter, TopicLevels
 from spectrod.wire.schema import (
     HEARTBEAT_PERIOD_S,
     BandFrame,
@@ -89,7 +91,7 @@ class Bridge:
         self._connection = connection
         self._broker = broker
         self._topics = topics
-        self._discovery = discovery
+        self._devices = None if discovery is None else DeviceMessages(discovery)
         self._interval_s = interval_s
         self._clock = clock
         self._next_s = clock() + interval_s
@@ -209,8 +211,9 @@ class Bridge:
             return False
         if not self._known.add_retained(source, topic):
             return False
-        if self._discovery is not None:
-            self._publish_sensors(source, self._discovery.trigger_sensors(name, trigger))
+        if self._devices is not None:
+            sensors = self._devices.discovery.trigger_sensors(name, trigger)
+            self._devices.describe(name, topic, sensors, now_s)
         (source.active.add if is_on else source.active.discard)(trigger)
         source.triggers.add(trigger)
         self._broker.set_state(self._topics.trigger_state(name, trigger, event, is_on=is_on))
@@ -243,14 +246,20 @@ class Bridge:
             self._publish_levels()
             self._broker.set_state(
                 self._topics.bridge(
-                    dropped=self._broker.dropped, missed=self.missed, refused=self._known.refused
+                    dropped=self._broker.dropped, missed=self.missed, refused=self._refused()
                 )
             )
         if now_s >= self._forget_s:
             self._forget_s = now_s + _SWEEP_S
-            self._forget()
+            self._forget(now_s)
+        if self._devices is not None and self._broker.connected:
+            for publication in self._devices.due(now_s):
+                self._broker.set_state(publication)
 
-    def _forget(self) -> None:
+    def _refused(self) -> int:
+        return self._known.refused + (self._devices.refused if self._devices is not None else 0)
+
+    def _forget(self, now_s: float) -> None:
         """Forget sources and topics that are no more, also at the broker."""
         sources, topics, retained = self._known.forget()
         gone = [*topics, *(f"meta/{topic.partition('/')[2]}" for topic in topics)]
@@ -262,12 +271,17 @@ class Bridge:
             self._meters.discard(topic)
         for topic in retained:
             self._broker.set_state(Publication(topic, b"", retain=True))
+        if self._devices is not None:
+            for topic in topics:
+                self._devices.forget_part(topic.split("/")[1], topic, now_s)
+            for name in sources:
+                self._broker.set_state(self._devices.forget(name))
 
     def _announce(self) -> None:
         """Publish all states on a new connection, as the broker may not have them."""
         self._broker.set_state(self._topics.online(is_online=True))
-        for sensor in self._known.sensors():
-            self._broker.set_state(sensor)
+        if self._devices is not None:
+            self._devices.repeat()
         for source in self._known.sources.values():
             source.published = None
             source.triggers.clear()
@@ -288,8 +302,9 @@ class Bridge:
         if state_now == source.published:
             return
         source.published = state_now
-        if self._discovery is not None:
-            self._publish_sensors(source, [self._discovery.state_sensor(name)])
+        if self._devices is not None:
+            sensor = self._devices.discovery.state_sensor(name)
+            self._devices.describe(name, "state", [sensor], self._clock())
         for publication in self._topics.source_state(name, state, beat):
             self._publish_kept(source, publication)
 
@@ -311,17 +326,23 @@ class Bridge:
             if meta is None or len(meta.f) != len(levels.mean):
                 return  # no levels without frequencies; the description comes every 10 s
             centre_hz = meta.f
-        if self._discovery is not None:
-            sensors = (
-                self._discovery.level_sensors(topic, levels)
-                if centre_hz is None
-                else self._discovery.band_sensors(topic, levels, centre_hz)
-            )
-            if self._is_of_triggers(topic) and not self._discovery.has_all_products:
-                self._remove_sensors(known, sensors)
-            else:
-                self._publish_sensors(known, sensors)
+        self._describe_levels(topic, levels, centre_hz)
         self._publish_value(known, self._topics.levels(topic, levels, centre_hz))
+
+    def _describe_levels(
+        self, topic: str, levels: TopicLevels, centre_hz: Float64Array | None
+    ) -> None:
+        if self._devices is None:
+            return
+        discovery = self._devices.discovery
+        sensors = (
+            discovery.level_sensors(topic, levels)
+            if centre_hz is None
+            else discovery.band_sensors(topic, levels, centre_hz)
+        )
+        is_left_out = self._is_of_triggers(topic) and not discovery.has_all_products
+        put = self._devices.remove if is_left_out else self._devices.describe
+        put(topic.split("/")[1], topic, sensors, self._clock())
 
     def _is_of_triggers(self, topic: str) -> bool:
         """Whether a spectrum is of a product that its source has for triggers."""
@@ -334,8 +355,9 @@ class Bridge:
         known = self._known.hear_topic(frame.topic, now_s)
         if known is None:
             return
-        if self._discovery is not None:
-            self._publish_sensors(known, self._discovery.quantity_sensors(frame))
+        if self._devices is not None:
+            sensors = self._devices.discovery.quantity_sensors(frame)
+            self._devices.describe(frame.topic.split("/")[1], frame.topic, sensors, now_s)
         for publication in self._topics.quantities(frame):
             self._publish_value(known, publication)
 
@@ -368,15 +390,3 @@ class Bridge:
         if publication.retain and not self._known.add_retained(owner, publication.topic):
             publication = replace(publication, retain=False)
         self._broker.publish(publication)
-
-    def _remove_sensors(self, owner: KnownTopic, sensors: Iterable[Publication]) -> None:
-        """Remove sensors from the broker, once."""
-        if self._known.drop_sensors(owner):
-            for sensor in sensors:
-                self._broker.set_state(Publication(sensor.topic, b"", retain=True))
-
-    def _publish_sensors(self, owner: KnownTopic, sensors: Iterable[Publication]) -> None:
-        """Publish sensors that are new or have changed; ``_announce`` repeats all."""
-        for sensor in sensors:
-            if self._known.add_sensor(owner, sensor):
-                self._broker.set_state(sensor)

@@ -2,6 +2,7 @@
 
 import socket
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -135,6 +136,18 @@ def test_states_are_bounded_and_the_newest_kept():
     broker.set_state(Publication("4", b"y", retain=True))
     assert list(broker._states) == ["3", *names[5:], "4"]
     assert broker.dropped == 3
+
+
+def test_what_is_not_kept_waits_beside_the_state_of_its_topic():
+    """Both are sent in their order; each replaces only what is of its kind."""
+    broker = connect(1)
+    state, news = Publication("a", b"1", retain=True), Publication("a", b"2")
+    for one in (news, state, Publication("b", b"", retain=True), replace(state, payload=b"3")):
+        broker.set_state(one)
+    assert [one.payload for one in broker._states.values()] == [b"2", b"", b"3"]
+    broker.set_state(replace(news, payload=b"4"))
+    assert [one.payload for one in broker._states.values()] == [b"", b"3", b"4"]
+    assert broker.dropped == 0
 
 
 def test_a_packet_of_the_longest_length_is_read(serve):

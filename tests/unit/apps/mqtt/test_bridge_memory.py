@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from spectrod.apps.mqtt import device_messages as device_limits
 from spectrod.apps.mqtt import known as known_limits
 from spectrod.apps.mqtt.complaints import Complaints
 from spectrod.apps.mqtt.discovery import Discovery
@@ -55,6 +56,7 @@ class FakeBroker:
 
     def __init__(self):
         self.retained, self.n_messages, self.last = {}, 0, {}
+        self.removals = []
         self.is_new = False
 
     def take_connected(self):
@@ -68,14 +70,22 @@ class FakeBroker:
             self.retained[publication.topic] = publication.payload
         elif publication.retain:
             self.retained.pop(publication.topic, None)
+        elif publication.topic.startswith("homeassistant/device/"):
+            self.removals.append(json.loads(publication.payload)["components"])
 
     set_state = publish
 
     def pump(self):
         """Send nothing: all was sent."""
 
+    def devices(self):
+        """Return the retained device messages."""
+        names = sorted(name for name in self.retained if name.startswith("homeassistant/device/"))
+        return [json.loads(self.retained[name]) for name in names]
+
     def sensors(self):
-        return sorted(topic for topic in self.retained if topic.startswith("homeassistant/"))
+        """Return the components of all devices, by their identities."""
+        return {name: one for got in self.devices() for name, one in got["components"].items()}
 
 
 class World:
@@ -248,7 +258,7 @@ def test_what_a_daemon_invents_is_bounded(monkeypatch):
     """Sources, topics and sensors without end stop at their bounds; what was there goes on."""
     monkeypatch.setattr(known_limits, "SOURCES_MAX", 20)
     monkeypatch.setattr(known_limits, "TOPICS_MAX", 30)
-    monkeypatch.setattr(known_limits, "SENSORS_MAX", 40)
+    monkeypatch.setattr(device_limits, "SENSORS_MAX", 40)
     monkeypatch.setattr(known_limits, "RETAINED_MAX", 50)
     world = World()
     world.steps(10, "roof")
@@ -259,15 +269,18 @@ def test_what_a_daemon_invents_is_bounded(monkeypatch):
     assert len(known.sources) == 20
     assert sum(len(source.topics) for source in known.sources.values()) == 30
     assert len(world.broker.sensors()) == 40
-    assert len(world.broker.retained) - 40 <= 50 + 2
-    assert (
-        json.loads(world.broker.retained["spectrod/box/bridge"])["refused"] == known.refused > 300
-    )
+    assert len(world.broker.retained) - len(world.broker.devices()) <= 50 + 2
+    devices = world.bridge._devices
+    refused = json.loads(world.broker.retained["spectrod/box/bridge"])["refused"]
+    assert refused == known.refused + devices.refused
+    assert known.refused > 300
+    assert devices.refused >= 20
     assert json.loads(world.broker.retained["spectrod/box/roof/state"])["state"] == "running"
     world.steps(N_FORGET, "roof")
     assert list(known.sources) == ["roof"]
     assert known._n_topics == 1
-    assert known._n_sensors == len(world.broker.sensors()) == 3
+    assert devices._n_components == len(world.broker.sensors()) == 3
+    assert len(world.broker.devices()) == 1
 
 
 def test_long_heartbeats_are_cut():
@@ -316,9 +329,11 @@ def test_a_trigger_is_a_binary_sensor_with_a_retained_state():
     world.step()
     found = trigger_of(world)
     assert (found["state"], found["trigger"]["level"]) == ("on", -3.0)
-    (topic,) = (one for one in world.broker.sensors() if "/binary_sensor/" in one)
-    config = json.loads(world.broker.retained[topic])
-    assert (config["device"]["name"], config["name"]) == ("roof", "alarm")
+    world.step()
+    world.step()
+    (device,) = world.broker.devices()
+    (config,) = (one for one in device["components"].values() if one["platform"] == "binary_sensor")
+    assert (device["device"]["name"], config["name"]) == ("roof", "alarm")
     assert config["state_topic"] == "spectrod/box/roof/trigger/alarm"
     assert (config["payload_on"], config["payload_off"]) == ("on", "off")
     assert config["value_template"] == "{{ value_json.state }}"
@@ -353,7 +368,8 @@ def test_triggers_are_announced_before_their_first_event():
     world = World(classes={"alarm": "smoke"})
     beat(world)
     assert [trigger_of(world, name)["state"] for name in ("alarm", "bell")] == ["off", "off"]
-    found = [json.loads(world.broker.retained[topic]) for topic in world.broker.sensors()]
+    beat(world)
+    found = world.broker.sensors().values()
     triggers = {one["name"]: one for one in found if "trigger/" in one["state_topic"]}
     assert sorted(triggers) == ["alarm", "alarm event", "bell", "bell event"]
     assert (triggers["alarm"]["device_class"], triggers["bell"]["device_class"]) == (
@@ -392,6 +408,24 @@ def test_states_of_triggers_are_published_again_on_a_new_connection():
     beat(world)
     beat(world)
     assert trigger_of(world)["state"] == "off"
+
+
+def test_devices_are_described_to_a_broker_that_comes_or_comes_back():
+    """What was heard while it was away is one message; one that has lost it gets it again."""
+    world = World()
+    world.broker.connected = False
+    world.steps(10, "roof")
+    assert world.broker.devices() == []
+    world.broker.connected = world.broker.is_new = True
+    world.steps(1, "roof")
+    (device,) = world.broker.devices()
+    assert {one["name"] for one in device["components"].values()} == {
+        "state", "dbfs Leq", "dbfs Lmax"
+    }  # fmt: skip
+    world.broker.retained.clear()
+    world.broker.is_new = True
+    world.steps(1, "roof")
+    assert world.broker.devices() == [device]
 
 
 def test_triggers_of_heartbeats_without_end_are_bounded(caplog):
@@ -455,8 +489,7 @@ if __name__ == "__main__":
 def fast_sensors(world, **fields):
     """Return the products of the sensors after some steps with a product beside the main one."""
     world.steps(8, "roof", products=("dbfs", "fast"), **fields)
-    found = [json.loads(world.broker.retained[topic]) for topic in world.broker.sensors()]
-    names = [one["name"] for one in found]
+    names = [one["name"] for one in world.broker.sensors().values()]
     return sorted(name for name in names if name.startswith(("dbfs", "fast")))
 
 
@@ -465,11 +498,11 @@ def test_a_product_of_a_trigger_is_no_sensor():
     world = World()
     main, both = ["dbfs Leq", "dbfs Lmax"], ["dbfs Leq", "dbfs Lmax", "fast Leq", "fast Lmax"]
     assert fast_sensors(world, trigger_products=[]) == both
-    n_before = world.bridge._known._n_sensors
+    n_before = world.bridge._devices._n_components
     assert fast_sensors(world, trigger_products=["fast"]) == main
-    assert world.bridge._known._n_sensors == n_before - 2
+    assert world.bridge._devices._n_components == n_before - 2
     assert fast_sensors(world, trigger_products=[]) == both
-    assert world.bridge._known._n_sensors == n_before
+    assert world.bridge._devices._n_components == n_before
     assert fast_sensors(World(has_all_products=True), trigger_products=["fast"]) == both
 
 
@@ -478,4 +511,12 @@ def test_sensors_that_an_earlier_bridge_left_are_removed():
     earlier, world = World(), World()
     fast_sensors(earlier, trigger_products=[])
     world.broker.retained.update(earlier.broker.retained)
+    names = {name for name, one in earlier.broker.sensors().items() if "fast" in one["name"]}
+    assert len(names) == 2
+    for name in earlier.broker.sensors():  # those of earlier versions
+        world.broker.retained[f"homeassistant/sensor/{name}/config"] = b"{}"
     assert fast_sensors(world, trigger_products=["fast"]) == ["dbfs Leq", "dbfs Lmax"]
+    (removal,) = (one for one in world.broker.removals if names <= set(one))
+    assert [removal[name] for name in names] == [{"platform": "sensor"}] * 2
+    assert not [name for name in world.broker.retained if name.startswith("homeassistant/sensor/")]
+    assert "spectrod/box/roof/0/fast/level" in world.broker.retained

@@ -9,8 +9,9 @@ import msgspec
 import numpy as np
 import pytest
 
+import spectrod
 from spectrod.apps.mqtt.discovery import BANDS_MAX, Discovery, band_name
-from spectrod.apps.mqtt.mqtt_topics import OFFLINE, ONLINE, UNREACHABLE, Topics
+from spectrod.apps.mqtt.mqtt_topics import OFFLINE, ONLINE, UNREACHABLE, Publication, Topics
 from spectrod.wire.headers import EventHeader, LevelsHeader, TriggerFacts
 from spectrod.wire.interval_levels import Meter
 from spectrod.wire.schema import (
@@ -41,7 +42,7 @@ def golden():
 
 @pytest.fixture(scope="module")
 def sensors(golden):
-    """Return all sensors of the golden messages."""
+    """Return all components of the golden messages."""
     discovery = Discovery("homeassistant", TOPICS, 10.0, qos=1)
     frame, bands, meta = golden["spectrum"], golden["bands"], golden["bands_meta"]
     assert isinstance(meta, Meta)
@@ -168,31 +169,82 @@ def test_no_number_or_name_of_a_daemon_ends_the_bridge(golden):
 
 
 def test_every_sensor_is_one_that_home_assistant_takes(sensors):
-    """Every sensor has a topic, the required fields and values that Home Assistant accepts."""
+    """Every sensor has a name, the required fields and values that Home Assistant accepts."""
     assert len(sensors) == 2 + 4 + 1
     for sensor in sensors:
-        config = json.loads(sensor.payload)
-        match = re.fullmatch(r"homeassistant/sensor/([a-zA-Z0-9_-]+)/config", sensor.topic)
-        assert match is not None
-        assert match[1] == config["unique_id"]
-        assert sensor.retain
+        config = json.loads(sensor.config)
+        assert re.fullmatch(r"[a-zA-Z0-9_-]+", sensor.identity)
+        assert (config["unique_id"], config["platform"]) == (sensor.identity, "sensor")
         assert config["state_topic"].startswith("spectrod/box/mic1/")
-        assert config["device"]["identifiers"]
-        assert config["origin"]["name"]
         assert config["qos"] in (0, 1, 2)
-        assert config["availability"][0] == {"topic": "spectrod/box/status"}
-        assert "availability_topic" not in config  # excludes availability
-        assert config.get("availability_mode", "latest") in ("all", "any", "latest")
         assert config.get("entity_category", "diagnostic") == "diagnostic"
         if "unit_of_measurement" in config:
             assert (config["unit_of_measurement"], config["state_class"]) == ("dBFS", "measurement")
             assert config["expire_after"] == 30
-            assert config["availability"][1] == {"topic": "spectrod/box/mic1/availability"}
-            assert config["availability_mode"] == "all"
-    assert len({sensor.topic for sensor in sensors}) == len(sensors)
-    assert len({json.loads(sensor.payload)["name"] for sensor in sensors}) == len(sensors)
-    devices = {tuple(json.loads(sensor.payload)["device"]["identifiers"]) for sensor in sensors}
-    assert len(devices) == 1
+            assert "availability" not in config
+        else:  # the state of a source is there while the source is not
+            assert config["availability"] == [{"topic": "spectrod/box/status"}]
+    assert len({sensor.identity for sensor in sensors}) == len(sensors)
+    assert len({json.loads(sensor.config)["name"] for sensor in sensors}) == len(sensors)
+
+
+def test_a_device_message_has_all_components_of_a_source(sensors):
+    """What is common stands once; the size is that of the parts."""
+    discovery = Discovery("homeassistant", TOPICS, 10.0, qos=1)
+    empty, sent = discovery.device("mic1", ()), discovery.device("mic1", sensors)
+    assert sent.retain
+    match = re.fullmatch(r"homeassistant/device/([a-zA-Z0-9_-]+)/config", sent.topic)
+    assert match is not None
+    message = json.loads(sent.payload)
+    assert message.pop("components") == {one.identity: json.loads(one.config) for one in sensors}
+    assert json.loads(empty.payload) == message | {"components": {}}
+    assert message == {
+        "device": {
+            "identifiers": [match[1]],
+            "name": "mic1",
+            "manufacturer": "spectrod",
+            "model": "spectrum analyzer at box",
+            "sw_version": spectrod.__version__,
+        },
+        "origin": {"name": "spectrod mqtt", "sw_version": spectrod.__version__},
+        "availability": [
+            {"topic": "spectrod/box/status"},
+            {"topic": "spectrod/box/mic1/availability"},
+        ],
+        "availability_mode": "all",
+    }
+    assert sum(one.size_bytes for one in sensors) - len(", ") == len(sent.payload) - len(
+        empty.payload
+    )
+    assert discovery.device("mic2", ()).topic != sent.topic
+    assert discovery.no_device("mic1") == Publication(sent.topic, b"", retain=True)
+
+
+def test_a_component_that_is_gone_has_a_platform_alone(sensors):
+    """Those who listen remove it; the broker keeps the message without it."""
+    discovery = Discovery("homeassistant", TOPICS, 10.0, qos=1)
+    gone, *others = sensors
+    sent = discovery.device("mic1", others, {gone.identity: gone.platform})
+    assert not sent.retain
+    components = json.loads(sent.payload)["components"]
+    assert components.pop(gone.identity) == {"platform": "sensor"}
+    kept = json.loads(discovery.device("mic1", others).payload)
+    assert components == kept["components"]
+
+
+def test_a_component_moves_from_its_own_message():
+    """Topics of earlier versions, whose identities stay."""
+    discovery = Discovery("homeassistant", TOPICS, 10.0, qos=1)
+    state = discovery.state_sensor("mic1")
+    assert state.identity == "spectrod-box-mic1-state-f831875b"
+    moved = discovery.migration(state.identity, state.platform)
+    assert moved.topic == "homeassistant/sensor/spectrod-box-mic1-state-f831875b/config"
+    assert (json.loads(moved.payload), moved.retain) == ({"migrate_discovery": True}, False)
+    found = [one.identity for one in discovery.trigger_sensors("mic1", "a.b")]
+    assert found == [
+        "spectrod-box-mic1-trigger-a_b-5d159a5a",
+        "spectrod-box-mic1-event-a_b-ce80a2a9",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -211,7 +263,7 @@ def test_only_calibrated_levels_in_air_are_sound_pressures(golden, unit, weighti
     levels = Meter(dataclasses.replace(frame, header=header)).levels()
     discovery = Discovery("ha", TOPICS, 10.0, qos=0)
     for sensor in discovery.level_sensors(frame.topic, levels):
-        found = json.loads(sensor.payload)
+        found = json.loads(sensor.config)
         names = ("unit_of_measurement", "device_class")
         assert {name: found[name] for name in names if name in found} == expected
 
@@ -227,7 +279,7 @@ def test_every_template_finds_its_figure(golden, sensors):
     payloads = {publication.topic: publication.payload for publication in sent}
     found = []
     for sensor in sensors:
-        config = json.loads(sensor.payload)
+        config = json.loads(sensor.config)
         payload = json.loads(payloads[config["state_topic"]])
         found.append(look_up(config["value_template"], payload))
     expected = [-20.0, -20.0, *(round(float(value), 2) for value in bands.values), "running"]
@@ -240,7 +292,7 @@ def test_identities_are_the_same_each_time_and_of_each_name_another(golden):
 
     def identities(node, topic):
         discovery = Discovery("ha", Topics("p", node), 10.0, qos=0)
-        return [sensor.topic for sensor in discovery.level_sensors(topic, levels)]
+        return [sensor.identity for sensor in discovery.level_sensors(topic, levels)]
 
     names = [("box", "spec/a.b/0/dbfs/"), ("box", "spec/a_b/0/dbfs/"), ("box2", "spec/a_b/0/dbfs/")]
     once = [identities(*name) for name in names]
@@ -290,7 +342,7 @@ def test_each_sound_level_is_a_sensor():
     units = ("dB SPL", "dB SPL", "dB SPL", "dB re (20 uPa)^2 s", "LUFS", "FS", "dB SPL")
     frame = levels_frame(names, units, [1.0] * len(names))
     discovery = Discovery("homeassistant", TOPICS, 10.0, qos=1)
-    found = [json.loads(one.payload) for one in discovery.quantity_sensors(frame)]
+    found = [json.loads(one.config) for one in discovery.quantity_sensors(frame)]
     shown = [(one["unit_of_measurement"], one.get("device_class")) for one in found]
     pressure = "sound_pressure"
     assert shown == [
@@ -302,7 +354,7 @@ def test_each_sound_level_is_a_sensor():
         assert config["name"] == f"meter {name}"
         assert look_up(config["value_template"], topics[config["state_topic"]]) == 1.0
         assert (config["expire_after"], config["state_class"]) == (180, "measurement")
-        assert config["availability"][1] == {"topic": "spectrod/box/mic1/availability"}
+        assert "availability" not in config  # the device's
     assert len({config["unique_id"] for config in found}) == len(names)
 
 
@@ -311,7 +363,7 @@ def test_a_message_of_bands_has_64_sensors():
     names = ("LAeq", *(f"LZeq_{k}Hz" for k in range(240)))
     frame = levels_frame(names, ("dBFS",) * 241, [1.0] * 241)
     discovery = Discovery("homeassistant", TOPICS, 10.0, qos=1)
-    found = [json.loads(one.payload)["name"] for one in discovery.quantity_sensors(frame)]
+    found = [json.loads(one.config)["name"] for one in discovery.quantity_sensors(frame)]
     assert found == [f"meter {name}" for name in names[:64]]
     assert len(list(TOPICS.quantities(frame))) == 241
 
