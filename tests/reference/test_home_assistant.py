@@ -24,36 +24,48 @@ SCRIPT = """
 import asyncio, json, sys
 import voluptuous
 from homeassistant.components.mqtt import binary_sensor, event, sensor
+from homeassistant.components.mqtt.schemas import DEVICE_DISCOVERY_SCHEMA, SHARED_OPTIONS
 from homeassistant.core import HomeAssistant
 from homeassistant.helpers import frame
 
-schemas = {"sensor": sensor, "binary_sensor": binary_sensor, "event": event}
+platforms = {"sensor": sensor, "binary_sensor": binary_sensor, "event": event}
 
-def wrong(component, config):
+def wrong(schema, config):
     try:
-        read = schemas[component].DISCOVERY_SCHEMA(config)
+        read = schema(config)
     except voluptuous.Invalid as error:
         return str(error)
     return sorted(set(config) - set(map(str, read)))
 
+def wrong_in_device(message):
+    found = {"": wrong(DEVICE_DISCOVERY_SCHEMA, message)}
+    common = {key: message[key] for key in ("device", "origin", *SHARED_OPTIONS) if key in message}
+    for name, config in message["components"].items():
+        platform = config.pop("platform")
+        if config:  # else it is removed
+            schema = platforms[platform].DISCOVERY_SCHEMA
+            found[name] = wrong(schema, common | config)
+    return {name: problem for name, problem in found.items() if problem}
+
 async def main():  # templates belong to an instance
     frame.async_setup(HomeAssistant(""))
-    print(json.dumps([wrong(*one) for one in json.load(sys.stdin)]))
+    print(json.dumps([wrong_in_device(one) for one in json.load(sys.stdin)]))
 
 asyncio.run(main())
 """
-"""Prints what is wrong with each description: an error, or the keys that nobody reads."""
+"""Prints what is wrong with each device message and its components: an error, or the keys that
+nobody reads. A component has what it shares with its device, as in Home Assistant."""
 
 pytestmark = pytest.mark.skipif(
     not PYTHON, reason="HOMEASSISTANT_PYTHON must name a Python with homeassistant"
 )
 
 
-def judged(descriptions):
-    """Return what Home Assistant finds wrong with components and their descriptions."""
+def judged(messages):
+    """Return what Home Assistant finds wrong with device messages, by component; "" is the rest."""
     done = subprocess.run(
         [PYTHON, "-c", SCRIPT],
-        input=json.dumps(descriptions),
+        input=json.dumps(messages),
         capture_output=True,
         text=True,
         check=False,
@@ -82,41 +94,65 @@ def levels():
 
 
 def published():
-    """Return each kind of description, with the component in its topic."""
+    """Return a device message with each kind of component, and one that removes some."""
     topics = Topics("spectrod", "box")
     classes = {name: name for name in TRIGGER_CLASSES}
     discovery = Discovery("homeassistant", topics, 10.0, 1, classes)
     frame, bands = read("spectrum"), read("bands")
-    sent = [
+    components = [
+        discovery.state_sensor("mic1"),
         *discovery.level_sensors(frame.topic, Meter(frame).levels()),
         *discovery.band_sensors(bands.topic, Meter(bands).levels(), read("bands_meta").f),
         *discovery.quantity_sensors(levels()),
-        discovery.state_sensor("mic1"),
         *(one for name in classes for one in discovery.trigger_sensors("mic1", name)),
     ]
-    return [(one.topic.split("/")[1], json.loads(one.payload)) for one in sent]
+    gone = {one.identity: one.platform for one in components[1:]}
+    sent = [
+        discovery.device("mic1", components),
+        discovery.device("mic1", components[:1], gone),
+        discovery.device("mic1", ()),
+    ]
+    return [json.loads(one.payload) for one in sent]
 
 
-def test_home_assistant_takes_each_description_and_reads_all_of_it():
-    """No key is wrong, and none is ignored."""
-    descriptions = published()
-    assert {component for component, _ in descriptions} == {"sensor", "binary_sensor", "event"}
-    found = judged(descriptions)
-    wrong = [(one, *rest) for one, rest in zip(found, descriptions, strict=True) if one]
-    assert wrong == []
+def test_home_assistant_takes_each_device_and_reads_all_of_it():
+    """No key of it or of its components is wrong, and none is ignored."""
+    messages = published()
+    platforms = [[one["platform"] for one in got["components"].values()] for got in messages]
+    assert set(platforms[0]) == {"sensor", "binary_sensor", "event"}
+    assert platforms[1] == platforms[0]
+    assert judged(messages) == [{}, {}, {}]
 
 
-def test_home_assistant_refuses_a_description_with_a_mistake():
-    """A class of devices or of states that it does not have, and a key that is none."""
-    descriptions = published()
-    (_, sensor), (_, trigger) = descriptions[0], descriptions[-2]
+def changed(message, name, **fields):
+    """Return a copy of a message with other fields of a component."""
+    components = message["components"]
+    return message | {"components": components | {name: components[name] | fields}}
+
+
+def test_home_assistant_refuses_a_device_with_a_mistake():
+    """A class of devices or of states that it does not have, and keys that are none."""
+    message, _, empty = published()
+    of = {one["platform"]: name for name, one in message["components"].items()}
+    plain = {"platform": "sensor", "state_topic": "x"}
     found = judged(
         [
-            ("binary_sensor", trigger | {"device_class": "loud"}),
-            ("sensor", sensor | {"state_class": "measured"}),
-            ("sensor", sensor | {"statetopic": "x"}),
+            changed(message, of["binary_sensor"], device_class="loud"),
+            changed(message, of["sensor"], state_class="measured"),
+            changed(message, of["event"], statetopic="x"),
+            message | {"available": "x"},
+            empty | {"components": {"a": plain}},
         ]
     )
-    assert "device_class" in found[0]
-    assert "state_class" in found[1]
-    assert found[2] == ["statetopic"]
+    assert [list(one) for one in found] == [
+        [of["binary_sensor"]],
+        [of["sensor"]],
+        [of["event"]],
+        [""],
+        [""],
+    ]
+    assert "device_class" in found[0][of["binary_sensor"]]
+    assert "state_class" in found[1][of["sensor"]]
+    assert found[2][of["event"]] == ["statetopic"]
+    assert found[3][""] == "extra keys not allowed @ data['available']"
+    assert "unique_id" in found[4][""]
