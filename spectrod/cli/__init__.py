@@ -327,9 +327,10 @@ def _with_command(arguments: list[str]) -> list[str]:
     output, options = given[1], arguments[2:]
     if os.path.lexists(output):
         raise ConfigError(f"{output}: exists: {_IN_OUT} makes a new file; record -o replaces one")
+    from spectrod.formats.pyramid.pyramid_level import is_pyramid  # noqa: PLC0415 - loads NumPy
     from spectrod.recording.inputs import is_recording  # noqa: PLC0415 - loads NumPy
 
-    if is_recording(source):
+    if is_recording(source) or is_pyramid(source):
         return ["convert", given[0], output, *options]
     return ["record", given[0], "-o", output, *options]
 

@@ -35,12 +35,22 @@ def section_utc_ns(
     ConfigError
         With the flag, its value and the rule, if a rule is violated.
     """
+    _check_alone(args)
+    begin_ns, end_ns = _span(reader, (args.start, args.stop))
+    return section_of_span(args, begin_ns, end_ns, has_utc=reader.description.has_utc)
+
+
+def section_of_span(
+    args: argparse.Namespace, begin_ns: int, end_ns: int | None, *, has_utc: bool = True
+) -> tuple[int | None, int | None, int | None]:
+    """Read the flags that select a section of what begins and ends at these times [ns].
+
+    See ``section_utc_ns`` for parameters, results and errors; ``end_ns`` is None if unknown.
+    """
+    _check_alone(args)
     stop = args.stop
-    if stop and args.duration:
-        raise ConfigError(f"--duration {args.duration}: must be without --stop {stop}")
-    begin_ns, end_ns = _span(reader, (args.start, stop))
     duration_ns = None if end_ns is None else end_ns - begin_ns
-    begin_utc_ns = begin_ns if reader.description.has_utc else None
+    begin_utc_ns = begin_ns if has_utc else None
     extent = Extent(args.source, begin_utc_ns, duration_ns, zone_of_times(args))
     first_ns = extent.offset_ns("--start", args.start) if args.start else 0
     stop_ns = None
@@ -59,6 +69,11 @@ def section_utc_ns(
         None if stop_ns is None else begin_ns + stop_ns,
         max(1, min(known) - max(0, first_ns)) if known else None,
     )
+
+
+def _check_alone(args: argparse.Namespace) -> None:
+    if args.stop and args.duration:
+        raise ConfigError(f"--duration {args.duration}: must be without --stop {args.stop}")
 
 
 def _span(reader: RowReader, positions: tuple[str | None, ...]) -> tuple[int, int | None]:

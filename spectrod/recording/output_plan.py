@@ -26,6 +26,8 @@ def check_outputs(paths: list[str], source: Path | None = None) -> None:
             raise ConfigError(f"{path}: must be named once")
         if given in (target, target.with_name(target.name + ".part")):
             raise ConfigError(f"{path}: must be another file than the one that is read")
+        if given is not None and target in given.parents:
+            raise ConfigError(f"{path}: must not be a folder that {source} lies in")
         if target.suffix.lower() == ".spd" and given == target.parent:
             raise ConfigError(f"{path}: must not lie in the folder that is read")
         seen.add(target)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 
+from spectrod.apps.convert.pyramids import convert_pyramid, pyramid_of
 from spectrod.cli import options
 from spectrod.cli.data_options import add_data, data_options, profile_paths
 from spectrod.cli.interrupts import interrupts_held, signals_as_interrupts
@@ -39,8 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "source",
         metavar="IN",
-        help=f"recording of spectra, {' '.join(readable_suffixes())}, or a folder of .spd; or an "
-        f"unfinished sound file to complete, {' '.join(unfinished)}",
+        help=f"recording of spectra, {' '.join(readable_suffixes())}, or a folder of .spd; a "
+        "pyramid, or a folder with one, for .zarr; or an unfinished sound file to complete, "
+        f"{' '.join(unfinished)}",
     )
     parser.add_argument(
         "output",
@@ -52,6 +54,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--start", metavar="WHEN", help=f"only from there on: {options.WHEN}")
     parser.add_argument("--stop", metavar="WHEN", help="only before this, given as --start is")
     parser.add_argument("--duration", metavar="TIME", help=f"only so much of it: {TIME_FORMS}")
+    parser.add_argument(
+        "--cells",
+        metavar="NAME",
+        help="of a pyramid: the shortest cells that are written, such as 1min (all)",
+    )
     add_data(parser)
     add_view(parser)
     add_picture(parser)
@@ -70,7 +77,12 @@ def _run(args: argparse.Namespace) -> int:
     source, outputs = Path(args.source), [Path(one) for one in profile_paths(args, args.output)]
     if is_unfinished(source):
         return _make_whole(source, outputs)
-    _check(source, outputs)
+    check_outputs([str(path) for path in outputs], source)
+    pyramid = pyramid_of(source, args.cells)
+    if pyramid is not None:
+        convert_pyramid(args, pyramid, outputs)
+        return 0
+    _check_content(outputs)
     make_folders(map(str, outputs))
     with closing(open_recording(source)) as reader, ExitStack() as undo:
         start_utc_ns, stop_utc_ns, duration_ns = section_utc_ns(args, reader)
@@ -113,9 +125,8 @@ def _between(args: argparse.Namespace) -> str:
     return f"{start} before {args.stop}" if args.stop else start + length
 
 
-def _check(source: Path, outputs: list[Path]) -> None:
-    """Refuse to overwrite the input, and refuse outputs that spectra cannot fill."""
-    check_outputs([str(path) for path in outputs], source)
+def _check_content(outputs: list[Path]) -> None:
+    """Refuse outputs that spectra cannot fill."""
     for path in outputs:
         if format_of(path).content == "samples":
             raise ConfigError(

@@ -4,8 +4,9 @@ from pathlib import Path
 
 from xarray import Dataset
 
-from spectrod.formats.dataset.pyramid_dataset import find_pyramid, pyramid_dataset
+from spectrod.formats.dataset.pyramid_dataset import pyramid_dataset
 from spectrod.formats.dataset.recording_dataset import recording_dataset
+from spectrod.formats.pyramid.pyramid_level import find_pyramid
 from spectrod.formats.segment.segment_series import is_segment_name
 from spectrod.lib.errors import ConfigError
 

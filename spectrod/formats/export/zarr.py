@@ -28,7 +28,7 @@ class ZarrWriter(GridWriter):
 
     def _check(self) -> None:
         need("zarr", "zarr")
-        _check_folder(self.path)
+        check_folder(self.path)
 
     def _whole(self) -> AbstractContextManager[Path]:
         return whole_folder(self.path)
@@ -61,7 +61,7 @@ class ZarrStore:
     def create(self, variable: Variable, chunk: tuple[int, ...], row: tuple[int, ...]) -> None:
         """Add an array: complete, or empty with this shape of rows; stored in chunks."""
         shape = (0, *row) if variable.data is None else variable.data.shape
-        fill = _lost(variable.dtype)
+        fill = lost_value(variable.dtype)
         array = make_array(self._group, variable, shape, chunk, self._codecs, fill)
         if variable.data is not None:
             array[...] = variable.data
@@ -142,7 +142,7 @@ def consolidate(part: Path) -> None:
         need("zarr", "zarr").consolidate_metadata(part)
 
 
-def _lost(dtype: str) -> complex | int | str:
+def lost_value(dtype: str) -> complex | int | str:
     """Return a fill value for chunks whose file is lost.
 
     No row can contain it; of flags it says that nothing was checked.
@@ -183,7 +183,7 @@ def whole_folder(path: Path) -> Iterator[Path]:
         shutil.rmtree(part, ignore_errors=True)
 
 
-def _check_folder(path: Path) -> None:
+def check_folder(path: Path) -> None:
     """Raise StorageError if the folder cannot be made, or would replace more than a Zarr store."""
     if path.exists() and not (path / _ROOT).is_file():
         raise StorageError(f"{path}: exists, and is no Zarr store that can be replaced")

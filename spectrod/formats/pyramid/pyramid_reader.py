@@ -136,6 +136,11 @@ class PyramidReader:
         self._store = CellStore(directory, about, is_writer=False)
 
     @property
+    def path(self) -> Path:
+        """The folder."""
+        return self._store.folder.path
+
+    @property
     def level_names(self) -> tuple[str, ...]:
         """Name of each level, finest first."""
         return tuple(name_of(cell_ns) for cell_ns in self.about.cells_ns)

@@ -161,7 +161,7 @@ def test_the_level_is_the_finest_with_few_cells(tmp_path, monkeypatch):
     assert opened(tmp_path / "p").sizes["time"] == 200
     monkeypatch.setattr(pyramid_dataset, "_CELLS_DEFAULT", 50)
     assert opened(tmp_path / "p").attrs["time_coverage_resolution"] == "PT5.000000000S"
-    monkeypatch.setattr(pyramid_dataset, "_CELLS_MAX", 100)
+    monkeypatch.setattr(pyramid_dataset, "CELLS_MAX", 100)
     with pytest.raises(ConfigError, match="cells='1s': 200 cells: must be at most 100; name lo"):
         opened(tmp_path / "p", cells="1s")
     with pytest.raises(ConfigError, match="cells='2s': must be one of 1s, 5s, 15s, 1min"):
