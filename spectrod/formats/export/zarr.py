@@ -103,12 +103,12 @@ class ZarrStore:
         array[first:] = rows
 
 
-def codecs_of(compression: int) -> list[Any]:
+def codecs_of(compression: int, shuffle: str = "shuffle") -> list[Any]:
     """Return the codecs of a chunk: Blosc with Zstandard (0 for none), and a checksum."""
     codecs = need("zarr", "zarr").codecs
     found = [codecs.Crc32cCodec()]
     if compression:
-        found.insert(0, codecs.BloscCodec(cname="zstd", clevel=compression, shuffle="shuffle"))
+        found.insert(0, codecs.BloscCodec(cname="zstd", clevel=compression, shuffle=shuffle))
     return found
 
 

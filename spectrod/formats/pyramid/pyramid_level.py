@@ -267,9 +267,9 @@ def _statistics(about: PyramidMetadata) -> list[CellColumn]:
 
 
 def _value_attributes(about: PyramidMetadata) -> dict[str, Any]:
-    """Return the attributes of the values, those of rows but for what makes a row."""
+    """Return the attributes of the values, those of rows but for what is of rows alone."""
     attributes = variables(describe(about))[-1].attributes
-    own = {"statistic", "cell_methods"}
+    own = {"statistic", "cell_methods", "ancillary_variables"}
     found = {name: one for name, one in attributes.items() if name not in own}
     return found | {"coordinates": "channel_name"}
 

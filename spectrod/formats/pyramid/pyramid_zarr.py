@@ -23,7 +23,13 @@ from spectrod.formats.export.zarr import (
     make_array,
     whole_folder,
 )
-from spectrod.formats.pyramid.pyramid_level import CELLS_MAX, PyramidLevel, describe, span_utc_ns
+from spectrod.formats.pyramid.pyramid_level import (
+    CELLS_MAX,
+    CellColumn,
+    PyramidLevel,
+    describe,
+    span_utc_ns,
+)
 from spectrod.formats.pyramid.pyramid_reader import PyramidReader
 from spectrod.formats.whole_files import WholeFileWriter
 from spectrod.lib.errors import ConfigError, InputError
@@ -84,7 +90,9 @@ class PyramidZarrWriter(WholeFileWriter):
         with self._aborted_if_it_fails():
             self._reader = self._stack.enter_context(closing(PyramidReader(folder)))
             self._part = self._stack.enter_context(whole_folder(path))
-            self._codecs = codecs_of(options.compression)
+            self._axis_codecs = codecs_of(options.compression)
+            # The few thousand values that a chunk consists of are found again as wholes.
+            self._codecs = codecs_of(options.compression, "noshuffle")
             self._root = zarr.open_group(self._part, mode="w-", zarr_format=3)
 
     @property
@@ -123,18 +131,12 @@ class PyramidZarrWriter(WholeFileWriter):
         for variable in level.axes():
             assert variable.data is not None
             shape = variable.data.shape
-            self._make(group, variable, shape, shape)[...] = variable.data
+            _make(group, variable, shape, shape, self._axis_codecs)[...] = variable.data
+        n_rows = _chunk_rows(level)
+        n_axis = min(len(level), max(n_rows, _AXIS_CELLS // n_rows * n_rows))
         effort, *spectra = level.columns()
-        n_rows, n_signals = _chunk_shape(level)
-        n_axis = max(n_rows, _AXIS_CELLS // n_rows * n_rows)
-        axes = {
-            one.name: self._make(group, one, (len(level), *row), (min(n_axis, len(level)), *row))
-            for one, row in ((level.time, ()), (level.time_bounds, (2,)), (effort.variable, ()))
-        }
-        arrays = [
-            self._make(group, one.variable, (len(level), *one.row), (n_rows, n_signals, one.row[1]))
-            for one in spectra
-        ]
+        axes = self._make_axes(group, level, effort, n_axis)
+        arrays = [(self._make_spectra(group, level, one, n_rows), one) for one in spectra]
         for begin in range(0, len(level), n_axis):
             rows = np.arange(begin, min(begin + n_axis, len(level)), dtype=np.int64)
             efforts = np.zeros(len(rows))
@@ -143,22 +145,44 @@ class PyramidZarrWriter(WholeFileWriter):
                 slots = self._slots(level, part)
                 efforts[first : first + len(part)] = effort.of_slots(slots)
                 if slots["mark"].any():
-                    for array, one in zip(arrays, spectra, strict=True):
+                    for array, one in arrays:
                         array[part[0] : part[-1] + 1] = one.of_slots(slots)
                 yield len(part)
-            where = slice(begin, begin + len(rows))
-            axes["time"][where] = level.begins(rows)
-            axes["time_bnds"][where] = level.bounds(rows)
-            axes["effort"][where] = efforts
+            found = (level.begins(rows), level.bounds(rows), efforts)
+            for array, values in zip(axes, found, strict=True):
+                array[begin : begin + len(rows)] = values
 
-    def _make(
-        self, group: Any, variable: Variable, shape: tuple[int, ...], chunk: tuple[int, ...]
+    def _make_axes(
+        self, group: Any, level: PyramidLevel, effort: CellColumn, n_cells: int
+    ) -> list[Any]:
+        found = []
+        for one in (level.time, level.time_bounds, effort.variable):
+            row = (2,) * (len(one.dims) - 1)
+            shape, chunk = (len(level), *row), (n_cells, *row)
+            found.append(_make(group, one, shape, chunk, self._axis_codecs))
+        return found
+
+    def _make_spectra(
+        self, group: Any, level: PyramidLevel, column: CellColumn, n_cells: int
     ) -> Any:
-        return make_array(group, variable, shape, chunk, self._codecs, lost_value(variable.dtype))
+        n_signals, n_values = column.row
+        n_signals = min(n_signals, max(1, CHUNK_BYTES // (4 * n_values)))
+        shape, chunk = (len(level), *column.row), (n_cells, n_signals, n_values)
+        return _make(group, column.variable, shape, chunk, self._codecs)
 
     def _slots(self, level: PyramidLevel, rows: NDArray[np.int64]) -> NDArray[Any]:
         found = [slots for _, slots in self._reader.slots(level.number, level.first + rows)]
         return found[0] if len(found) == 1 else np.concatenate(found)
+
+
+def _make(
+    group: Any,
+    variable: Variable,
+    shape: tuple[int, ...],
+    chunk: tuple[int, ...],
+    codecs: list[Any],
+) -> Any:
+    return make_array(group, variable, shape, chunk, codecs, lost_value(variable.dtype))
 
 
 def multiscales(levels: Sequence[PyramidLevel]) -> dict[str, Any]:
@@ -198,11 +222,10 @@ def _check(folder: Path, levels: Sequence[PyramidLevel]) -> None:
             raise ConfigError(f"{folder}: {len(level)} cells of {level.name}: {rule}")
 
 
-def _chunk_shape(level: PyramidLevel) -> tuple[int, int]:
-    """Return the numbers of cells and of signals in a chunk of spectra."""
-    value_bytes = 4 * level.about.n_values
-    n_signals = min(len(level.about.signals), max(1, CHUNK_BYTES // value_bytes))
-    return max(1, min(len(level), CHUNK_BYTES // (n_signals * value_bytes))), n_signals
+def _chunk_rows(level: PyramidLevel) -> int:
+    """Return the number of cells in a chunk of spectra."""
+    row_bytes = 4 * len(level.about.signals) * level.about.n_values
+    return max(1, min(len(level), CHUNK_BYTES // row_bytes))
 
 
 def _root_attributes(levels: Sequence[PyramidLevel]) -> dict[str, Any]:

@@ -9,44 +9,18 @@ import numpy as np
 import pytest
 import xarray
 
-from spectrod.dsp.spectrum import SpectrumSpec
-from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.formats.dataset import lazy_array, pyramid_dataset
 from spectrod.formats.dataset.backend import SpectrodBackend
-from spectrod.formats.description import Description
-from spectrod.formats.pyramid import PyramidOptions, PyramidReader, PyramidWriter
+from spectrod.formats.directory import Directory
+from spectrod.formats.pyramid import PyramidReader
 from spectrod.formats.pyramid.pyramid_store import CellStore
 from spectrod.lib.errors import ConfigError, InputError, StorageError
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "segments"))
+from pyramid_rows import BEGIN_NS, S, spec_of, write_pyramid
 from segment_rows import describe, make_batch, make_spec
 
 from spectrod.formats.segment.segment_writer import SegmentWriter
-
-S = 10**9
-BEGIN_NS = 20_575 * 86400 * S + 3605 * S
-"""2026-05-02T01:00:05Z."""
-GAP = range(100, 230)
-"""Rows that are missing, half a second apart."""
-
-
-def spec_of(**settings):
-    return SpectrumSpec(fs=1000.0, win_length=65, hop=500, nfft=65, **settings)
-
-
-def write(folder, spec=None, n_rows=400, values_max=512, finest_s=1.0):
-    """Write rows half a second apart, of random power, without those of the gap."""
-    spec = spec or spec_of()
-    rows = np.array([n for n in range(n_rows) if n not in GAP], np.int64)
-    power = np.random.default_rng(3).uniform(1e-9, 1e-3, (len(rows), spec.n_signals, spec.n_values))
-    values = (10 * np.log10(power) if spec.scaling == "dbfs" else power).astype(np.float32)
-    t_ns = BEGIN_NS + rows * (S // 2)
-    signals = tuple(f"mic {n}" for n in range(spec.n_signals))
-    about = Description(spec, "pier", signals, "spectrod 1", attributes={"license": "CC0"})
-    writer = PyramidWriter(folder, about, PyramidOptions(finest_s, values_max, 1e9))
-    writer.write(SpectrumBatch(values, rows * spec.hop, t_ns, t_ns, spec, "numpy"))
-    writer.finish()
-    return writer
 
 
 def opened(path, **options):
@@ -64,7 +38,7 @@ def opened(path, **options):
 @pytest.mark.parametrize("cells", ["1s", "15s"])
 def test_cells_are_those_of_the_reader(tmp_path, settings, values_max, name, cells):
     """Each cell has the statistics and the effort that the reader gives for its span."""
-    writer = write(tmp_path / "p", spec_of(**settings), values_max=values_max)
+    writer = write_pyramid(tmp_path / "p", spec_of(**settings), values_max=values_max)
     found = opened(tmp_path / "p", cells=cells)
     cell_ns = int(cells.removesuffix("s")) * S
     begins = found.time.to_numpy().astype(np.int64)
@@ -97,7 +71,7 @@ def test_cells_are_those_of_the_reader(tmp_path, settings, values_max, name, cel
 
 def test_units_are_those_of_rows_and_methods_those_of_cells(tmp_path):
     """Power keeps its unit; least and greatest say so, and times are UTC."""
-    write(tmp_path / "p")
+    write_pyramid(tmp_path / "p")
     found = opened(tmp_path / "p")
     assert [found[name].attrs["cell_methods"] for name in ("psd", "psd_least", "psd_greatest")] == [
         "time: mean (of power)",
@@ -108,12 +82,14 @@ def test_units_are_those_of_rows_and_methods_those_of_cells(tmp_path):
     assert found.psd.attrs["long_name"] == "power spectral density in FS^2/Hz, mean of a cell"
     assert found.time.to_numpy()[0] == np.datetime64("2026-05-02T01:00:05")
     assert found.attrs["time_coverage_resolution"] == "PT1.000000000S"
+    # Conditions are of rows.
+    assert "ancillary_variables" not in found.psd.attrs
     assert found.attrs["time_coverage_start"] == "2026-05-02T01:00:05.000000000Z"
 
 
 def test_gaps_are_nan_without_effort(tmp_path):
     """Cells without rows are NaN and have no effort; times stay regular."""
-    write(tmp_path / "p")
+    write_pyramid(tmp_path / "p")
     found = opened(tmp_path / "p")
     is_missing = np.isnan(found.psd.to_numpy()).all(axis=(1, 2))
     assert np.array_equal(is_missing, found.effort.to_numpy() == 0.0)
@@ -123,7 +99,7 @@ def test_gaps_are_nan_without_effort(tmp_path):
 
 def test_selections_read_what_they_need(tmp_path, monkeypatch):
     """Opening reads no cell but the first; a selection of rows those alone, in any order."""
-    write(tmp_path / "p", n_rows=1400)
+    write_pyramid(tmp_path / "p", n_rows=1400)
     whole = opened(tmp_path / "p").psd.load()
     reads, read = [], CellStore.read
 
@@ -147,7 +123,7 @@ def test_selections_read_what_they_need(tmp_path, monkeypatch):
 def test_it_survives_pickling_and_dask(tmp_path, monkeypatch):
     """Processes and threads of Dask read for themselves."""
     monkeypatch.setattr(lazy_array, "_CHUNK_BYTES", 77 * 33 * 4)
-    write(tmp_path / "p")
+    write_pyramid(tmp_path / "p")
     expected = opened(tmp_path / "p").psd.mean("time").load()
     lazy = pickle.loads(pickle.dumps(opened(tmp_path / "p", chunks={})))  # noqa: S301
     assert lazy.psd.chunks[0] == (77, 77, 46)
@@ -157,7 +133,7 @@ def test_it_survives_pickling_and_dask(tmp_path, monkeypatch):
 
 def test_the_level_is_the_finest_with_few_cells(tmp_path, monkeypatch):
     """Without a name, it is the finest level within the limit; too many by name are refused."""
-    write(tmp_path / "p")
+    write_pyramid(tmp_path / "p")
     assert opened(tmp_path / "p").sizes["time"] == 200
     monkeypatch.setattr(pyramid_dataset, "_CELLS_DEFAULT", 50)
     assert opened(tmp_path / "p").attrs["time_coverage_resolution"] == "PT5.000000000S"
@@ -170,7 +146,7 @@ def test_the_level_is_the_finest_with_few_cells(tmp_path, monkeypatch):
 
 def test_the_first_cell_is_found_after_holes_of_any_size(tmp_path):
     """A file whose first cells are missing begins with a hole, of less than a page or more."""
-    writer = write(tmp_path / "p", n_rows=3, finest_s=60.0)
+    writer = write_pyramid(tmp_path / "p", n_rows=3, finest_s=60.0)
     for name, begin_ns in (("1min", BEGIN_NS), ("1d", BEGIN_NS)):
         cell_ns = 60 * S if name == "1min" else 86400 * S
         found = opened(tmp_path / "p", cells=name)
@@ -181,7 +157,7 @@ def test_the_first_cell_is_found_after_holes_of_any_size(tmp_path):
 def test_a_folder_of_a_recording_has_its_pyramid(tmp_path):
     """Beside segments it is opened if cells are named; alone it is what the folder holds."""
     batch = make_batch(make_spec(), 0, 5)
-    write(tmp_path / "pyramid")
+    write_pyramid(tmp_path / "pyramid")
     assert "psd_least" in opened(tmp_path)
     made = SegmentWriter(tmp_path / "x.spd", describe(batch.spec))
     made.write(batch)
@@ -194,7 +170,7 @@ def test_a_folder_of_a_recording_has_its_pyramid(tmp_path):
 
 def test_what_is_damaged_is_refused_or_missing(tmp_path):
     """A pyramid without cells and a torn metadata file are errors; a torn cell is missing."""
-    write(tmp_path / "p")
+    write_pyramid(tmp_path / "p")
     (file,) = (tmp_path / "p" / "1s").iterdir()
     whole = opened(tmp_path / "p").psd.load()
     content = bytearray(file.read_bytes())
@@ -209,6 +185,18 @@ def test_what_is_damaged_is_refused_or_missing(tmp_path):
     (tmp_path / "p" / "pyramid.json").write_text("{")
     with pytest.raises(StorageError, match=r"pyramid\.json: damaged"):
         opened(tmp_path / "p")
+
+
+@pytest.mark.parametrize("day", [-62_091, 84_006], ids=["1800", "2200"])
+def test_times_that_no_pyramid_has_are_refused(tmp_path, day):
+    """A file of another century is an error: its times would not fit into 64 bits for long."""
+    writer = write_pyramid(tmp_path / "p")
+    store = CellStore(Directory.open(tmp_path / "p"), writer.about, is_writer=True)
+    cell = store.get(0, BEGIN_NS // S)
+    store.put(0, day * 86400, cell)
+    store.close()
+    with pytest.raises(StorageError, match=r"p/1s: must have cells of 1843 to 2096 only"):
+        opened(tmp_path / "p", cells="1s")
 
 
 def test_mixed_rates_in_one_folder_are_refused(tmp_path):
