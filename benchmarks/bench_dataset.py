@@ -1,4 +1,4 @@
-"""Memory and time of ``xarray.open_dataset`` with the engine of spectrod.
+"""Memory and time of ``xarray.open_dataset`` with spectrod's engine, and of pyramids as Zarr.
 
     python benchmarks/bench_dataset.py [--days 30] [--json FILE]
 
@@ -9,14 +9,19 @@ its own, and computes means over all rows. Memory is that of the process above w
 ``import xarray`` and one small dataset with Dask: what stays (VmRSS) and the most there was
 (VmHWM). ``mean_in_chunks`` opens with ``chunks={}``. Seconds are of the wall and of the processor;
 the file system's cache is warm.
+
+It also writes both pyramids as Zarr stores by ``spectrod convert``: memory is the most that the
+process had, with Python, NumPy and zarr.
 """
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
 import textwrap
+import time
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +116,26 @@ def opened(folder: Path, name: str, small: str, cells: str) -> dict[str, Any]:
     return found
 
 
+def converted(folder: Path, name: str) -> dict[str, Any]:
+    """Write a Zarr store of all levels of a pyramid by the command, in a process of its own."""
+    store = folder / f"{name}.zarr"
+    command = [sys.executable, "-m", "spectrod", "convert", str(folder / name), str(store)]
+    begin_s = time.perf_counter()
+    process = subprocess.Popen(command)
+    _, status, used = os.wait4(process.pid, 0)
+    if status:
+        raise subprocess.CalledProcessError(status, command)
+    files = [one.stat().st_size for one in store.rglob("*") if one.is_file()]
+    return {
+        "converted": name,
+        "wall_s": round(time.perf_counter() - begin_s, 1),
+        "processor_s": round(used.ru_utime + used.ru_stime, 1),
+        "memory_peak_mb": round(used.ru_maxrss / 1024, 1),
+        "files": len(files),
+        "size_mb": round(sum(files) / 1e6, 1),
+    }
+
+
 def main() -> None:
     """Measure, print and save."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -124,6 +149,7 @@ def main() -> None:
         for name, cells in (("seconds", "1s"), ("minutes", "1min"), ("minutes", "1h")):
             result["results"].append(opened(folder, name, "small", cells))
         result["results"].append(opened(folder, "hours.spd", "small.spd", ""))
+        result["results"] += [converted(folder, name) for name in ("seconds", "minutes")]
     for one in result["results"]:
         print(json.dumps(one))
     if asked.json:

@@ -44,11 +44,10 @@ def pyramid_dataset(folder: Path, cells: str | None) -> Dataset:
     with closing(PyramidReader(folder)) as reader:
         level = _chosen(reader, folder, cells)
     time = level.time
-    begins = level.begins(np.arange(len(level), dtype=np.int64))
     bounds = partial(_put_bounds, level)
     found = {
         **{one.name: variable_of(one.dims, one.data, one.attributes) for one in level.axes()},
-        time.name: variable_of(time.dims, begins, time.attributes),
+        time.name: variable_of(time.dims, level.begins(0, len(level)), time.attributes),
         "time_bnds": _lazy(level, level.time_bounds, (2,), bounds),
     }
     for column in level.columns():

@@ -121,13 +121,13 @@ class PyramidLevel:
             stop = min(stop, -(-stop_utc_ns // self.cell_ns))
         return replace(self, first=first, stop=max(first, stop))
 
-    def begins(self, rows: Int64Array) -> Int64Array:
-        """Return the begin of cells by their row numbers, shape (n,) [ns since 1970]."""
-        return np.asarray((self.first + rows) * self.cell_ns, np.int64)
+    def begins(self, first: int, stop: int) -> Int64Array:
+        """Return the begins of the rows from one to before another, shape (n,) [ns since 1970]."""
+        return np.arange(self.first + first, self.first + stop, dtype=np.int64) * self.cell_ns
 
     def bounds(self, rows: Int64Array) -> Int64Array:
         """Return begin and end of cells by their row numbers, shape (n, 2) [ns since 1970]."""
-        begins = self.begins(rows)
+        begins = (self.first + rows) * self.cell_ns
         return np.stack([begins, begins + self.cell_ns], axis=1)
 
     def axes(self) -> list[Variable]:

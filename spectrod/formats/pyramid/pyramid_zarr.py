@@ -148,9 +148,10 @@ class PyramidZarrWriter(WholeFileWriter):
                     for array, one in arrays:
                         array[part[0] : part[-1] + 1] = one.of_slots(slots)
                 yield len(part)
-            found = (level.begins(rows), level.bounds(rows), efforts)
+            end = begin + len(rows)
+            found = (level.begins(begin, end), level.bounds(rows), efforts)
             for array, values in zip(axes, found, strict=True):
-                array[begin : begin + len(rows)] = values
+                array[begin:end] = values
 
     def _make_axes(
         self, group: Any, level: PyramidLevel, effort: CellColumn, n_cells: int
