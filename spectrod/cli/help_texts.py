@@ -43,7 +43,7 @@ COMMAND_HELP: Final = {
             ("night.spd dawn.png --start 3:00:00 --duration 2h", "a picture of a part"),
             ("archive/ season.png --view ltsa", "long-term averages of a folder"),
         ),
-        "start stop duration view width f-scale f-min f-max levels time-zone title",
+        "start stop duration cells view width f-scale f-min f-max levels time-zone title",
     ),
     "levels": CommandHelp(
         (

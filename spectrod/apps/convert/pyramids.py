@@ -45,11 +45,11 @@ def pyramid_of(source: Path, cells: str | None) -> Path | None:
     """
     with storage_errors(source):
         found = find_pyramid(source)
-    if found is None and cells is not None:
-        raise ConfigError(f"--cells {cells}: {source} has no pyramid")
-    if found in (None, source) or cells is not None:
-        return found
-    return None if is_recording(source) else found
+        if found is None and cells is not None:
+            raise ConfigError(f"--cells {cells}: {source} has no pyramid")
+        if found in (None, source) or cells is not None:
+            return found
+        return None if is_recording(source) else found
 
 
 def convert_pyramid(args: argparse.Namespace, folder: Path, outputs: list[Path]) -> None:
