@@ -90,6 +90,16 @@ class PyramidLevel:
         return self.about.cells_ns[self.number]
 
     @property
+    def begin_ns(self) -> int:
+        """Begin of the first cell [ns since 1970]."""
+        return self.first * self.cell_ns
+
+    @property
+    def end_ns(self) -> int:
+        """End of the last cell [ns since 1970]."""
+        return self.stop * self.cell_ns
+
+    @property
     def name(self) -> str:
         """Name of the level, such as ``1min``."""
         return name_of(self.cell_ns)
@@ -153,8 +163,8 @@ class PyramidLevel:
         """Return the attributes of the level."""
         return {
             **common_attributes(self.about),
-            "time_coverage_start": iso_time(self.first * self.cell_ns),
-            "time_coverage_end": iso_time(self.stop * self.cell_ns),
+            "time_coverage_start": iso_time(self.begin_ns),
+            "time_coverage_end": iso_time(self.end_ns),
             "time_coverage_resolution": f"PT{self.cell_ns / NS_PER_S:.9f}S",
             "bins_of_a_value": self.about.group,
         }
@@ -209,7 +219,7 @@ def levels_of(reader: PyramidReader, cells: str | None = None) -> list[PyramidLe
 
 
 def span_utc_ns(levels: Sequence[PyramidLevel]) -> tuple[int, int]:
-    """Return the begin of the first of all cells, as exact as there are finer ones, and the end.
+    """Return the begin of the first cell and the end of the last, as exact as finer cells say.
 
     Parameters
     ----------
@@ -219,13 +229,16 @@ def span_utc_ns(levels: Sequence[PyramidLevel]) -> tuple[int, int]:
     Returns
     -------
     begin_utc_ns, end_utc_ns : int
+        The second is later.
     """
-    begin_ns = levels[-1].first * levels[-1].cell_ns
+    begin_ns, end_ns = levels[-1].begin_ns, levels[-1].end_ns
     for coarser, level in pairwise(reversed(levels)):
-        if level.first * level.cell_ns >= begin_ns + coarser.cell_ns:
-            break
-        begin_ns = level.first * level.cell_ns
-    return begin_ns, levels[0].stop * levels[0].cell_ns
+        if level.begin_ns < begin_ns + coarser.cell_ns:
+            begin_ns = level.begin_ns
+        if level.end_ns > end_ns - coarser.cell_ns:
+            end_ns = level.end_ns
+    # Levels that have lost files may have no time in common.
+    return begin_ns, max(end_ns, begin_ns + levels[0].cell_ns)
 
 
 def describe(about: PyramidMetadata) -> Description:

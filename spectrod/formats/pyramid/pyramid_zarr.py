@@ -192,20 +192,18 @@ def multiscales(levels: Sequence[PyramidLevel]) -> dict[str, Any]:
     ``scale`` and ``translation`` are of the axes time, channel and frequency: cell ``n`` of a level
     begins where cell ``scale * n + translation`` of the level that it is derived from does.
     """
-    layout = [_layout("0", levels[0], [1.0, 1.0, 1.0], [0.0, 0.0, 0.0])]
+    layout = [_layout(0, levels[0], 1, 0)]
     for number, (finer, level) in enumerate(pairwise(levels), 1):
         ratio = level.cell_ns // finer.cell_ns
-        scale, translation = [ratio, 1.0, 1.0], [level.first * ratio - finer.first, 0.0, 0.0]
         derived = {"derived_from": str(number - 1), "resampling_method": "average"}
-        layout.append(_layout(str(number), level, scale, translation) | derived)
+        made = _layout(number, level, ratio, level.first * ratio - finer.first)
+        layout.append(made | derived)
     return {"layout": layout, "resampling_method": "average"}
 
 
-def _layout(
-    name: str, level: PyramidLevel, scale: list[float], translation: list[float]
-) -> dict[str, Any]:
-    transform = {"scale": list(map(float, scale)), "translation": list(map(float, translation))}
-    return {"asset": name, "transform": transform, "cells": level.name}
+def _layout(number: int, level: PyramidLevel, scale: int, translation: int) -> dict[str, Any]:
+    transform = {"scale": [float(scale), 1.0, 1.0], "translation": [float(translation), 0.0, 0.0]}
+    return {"asset": str(number), "transform": transform, "cells": level.name}
 
 
 def _with_attributes(level: PyramidLevel, options: ExportOptions) -> PyramidLevel:

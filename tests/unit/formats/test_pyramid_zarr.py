@@ -204,6 +204,10 @@ def test_the_span_is_as_exact_as_there_are_cells(tmp_path):
     later = [one.between(BEGIN_NS + 100 * S, None) for one in found[:3]] + found[3:]
     begin_ns = BEGIN_NS // (60 * S) * 60 * S
     assert span_utc_ns(later) == (begin_ns, BEGIN_NS + 200 * S)
+    earlier = [found[0].between(None, BEGIN_NS + 70 * S), *found[1:]]
+    assert span_utc_ns(earlier) == (BEGIN_NS, BEGIN_NS + 200 * S)
+    apart = [found[0].between(None, BEGIN_NS + S), found[1].between(BEGIN_NS + 100 * S, None)]
+    assert span_utc_ns(apart) == (BEGIN_NS, BEGIN_NS + 200 * S)
 
 
 def test_a_part_has_the_cells_that_overlap_it(tmp_path):
