@@ -583,7 +583,8 @@ def test_the_example_of_the_documentation_runs(copied, tmp_path, monkeypatch, ca
     forget(job, units[3])
     merge(job, units)
     page = (Path(__file__).parents[4] / "docs" / "archives.md").read_text()
-    code = page.partition("```python\n")[2].partition("```")[0]
+    begin = "import xarray\n"
+    code = begin + page.partition(f"```python\n{begin}")[2].partition("```")[0]
     monkeypatch.chdir(tmp_path)
     exec(compile(code, "archives.md", "exec"), {})  # noqa: S102
     first, second = capsys.readouterr().out.splitlines()
