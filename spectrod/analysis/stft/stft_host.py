@@ -72,7 +72,7 @@ class HostStft(ReferenceStft):
         return -(-MANY_POINTS // frame_points)
 
     def _write(
-        self, out: Values, chunks: Sequence[Chunk], values: Callable[[Chunk], Values]
+        self, out: Values, chunks: Sequence[Chunk], values: Callable[[Chunk, Values], Values]
     ) -> None:
         def write(part: slice) -> None:
             super(HostStft, self)._write(out, chunks[part], values)
@@ -107,10 +107,11 @@ class HostStft(ReferenceStft):
         begins: NDArray[np.int64],
         hop: int | None,
         chunk: Chunk,
+        room: Values | None,
     ) -> Values:
         is_float64 = self._first + chunk[0] < self._first_float32
         by = FLOAT64 if is_float64 else _float32() or FLOAT64
-        return self._values_by(by, samples, begins[slice(*chunk)], hop)
+        return self._values_by(by, samples, begins[slice(*chunk)], hop, room)
 
 
 def _n_bytes(chunks: Sequence[Chunk]) -> int:

@@ -205,8 +205,8 @@ class ReferenceStft:
         begins = first + frame_places(hop, n_frames, so_far, places)
         chunks = list(self._chunks(n_frames, channels * max(hop, self.spec.nfft)))
 
-        def values(chunk: Chunk) -> Values:
-            return self._chunk(samples, begins, None if places else hop, chunk)
+        def values(chunk: Chunk, room: Values | None = None) -> Values:
+            return self._chunk(samples, begins, None if places else hop, chunk, room)
 
         if average is None:
             self._write(out, chunks, values)
@@ -215,12 +215,13 @@ class ReferenceStft:
         return out
 
     def _write(
-        self, out: Values, chunks: Sequence[Chunk], values: Callable[[Chunk], Values]
+        self, out: Values, chunks: Sequence[Chunk], values: Callable[[Chunk, Values], Values]
     ) -> None:
         # Samples that are not finite make values that are not; that is no news to warn of.
         with np.errstate(all="ignore"):
             for chunk in chunks:
-                out[slice(*chunk)] = self._finished(values(chunk))
+                rows = out[slice(*chunk)]
+                self._finish(values(chunk, rows), rows)
 
     def _write_averages(
         self, out: Values, in_order: Iterator[Values], average: HostAverage
@@ -229,7 +230,7 @@ class ReferenceStft:
         with np.errstate(all="ignore"):
             for found in in_order:
                 rows = average.push(found)
-                out[n_done : n_done + len(rows)] = self._finished(rows)
+                self._finish(rows, out[n_done : n_done + len(rows)])
                 n_done += len(rows)
 
     def _in_order(
@@ -248,8 +249,12 @@ class ReferenceStft:
         begins: NDArray[np.int64],
         hop: int | None,
         chunk: Chunk,
+        room: Values | None,  # noqa: ARG002 - float32 has no use for it here
     ) -> Values:
-        """Return the values of the frames [start, stop) of those that begin at some samples."""
+        """Return the values of the frames [start, stop) of those that begin at some samples.
+
+        ``room`` has the shape of the values, which may be computed there.
+        """
         return self._values(samples, begins[slice(*chunk)], hop)
 
     def _values(self, samples: NDArray[Any], begins: NDArray[np.int64], hop: int | None) -> Values:
@@ -262,17 +267,19 @@ class ReferenceStft:
         samples: NDArray[Any],
         begins: NDArray[np.int64],
         hop: int | None,
+        room: Values | None = None,
     ) -> Values:
-        """Compute values with a precision, see ``_values``."""
+        """Compute values with a precision, see ``_values``; in ``room`` if they can be there."""
         spec = self.spec
         first = int(begins[0])
         span = samples[:, first : int(begins[-1]) + spec.win_length]
-        values = as_float(span, spec.sample_format, by.real)
+        values = _as_numbers(span, spec.sample_format, by.real)
         if spec.iq:
             values = values[0::2] + 1j * values[1::2]
         frames = np.lib.stride_tricks.sliding_window_view(values, spec.win_length, 1)
         frames = frames[:, begins - first] if hop is None else frames[:, ::hop]
-        window = self._tables.window.astype(by.real, copy=False)
+        # Full scale is a power of 2: as exact as a division of all samples.
+        window = (self._tables.window / FULL_SCALE[spec.sample_format]).astype(by.real, copy=False)
         frames = frames.transpose(1, 0, 2)
         windowed = np.multiply(frames, window, out=self._memory(frames.shape, values.dtype))
         if spec.iq:
@@ -280,40 +287,50 @@ class ReferenceStft:
         else:
             spectra = by.rfft(windowed, spec.nfft)
         del windowed  # its memory, still in the cache, is used for the arrays that come
-        return spectra if spec.output == "complex" else self._summed(_squared(spectra))
+        if spec.output == "complex":
+            return spectra
+        if room is not None and (spec.n_bands or room.dtype != by.real):
+            room = None
+        return self._summed(_squared(spectra, room))
 
     def _memory(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Values:
         """Return memory for windowed frames, which is free again after their transform."""
         return np.empty(shape, dtype)
 
     def _summed(self, power: Values) -> Values:
-        power *= self._factors.astype(power.dtype, copy=False)
+        if self._tables.weights is not None:
+            power *= self._factors.astype(power.dtype, copy=False)
+        elif not self.spec.iq:
+            power[..., _without_twin(self.spec)] /= 2
         if self.spec.n_bands == 0:
             return power
         assert self._tables.bands is not None
         return band_sums(self._tables.bands, power)
 
-    def _finished(self, rows: Values) -> Values:
-        if not self.spec.decibels:
-            return rows
-        return np.maximum(10.0 * np.log10(rows), self._tables.floor_db)
+    def _finish(self, values: Values, rows: Values) -> None:
+        """Write values, which are overwritten, to the rows of results, which they may be."""
+        if self.spec.decibels:
+            np.log10(values, out=values)
+            values *= 10.0
+            np.maximum(values, self._tables.floor_db, out=values)
+        if values is not rows:
+            rows[...] = values
 
 
 def as_float64(samples: NDArray[Any], sample_format: SampleFormat) -> Float64Array:
     """Convert a format's samples to (channels, n) float64 in [-1, 1]; int24 is (channels, n, 3)."""
-    return as_float(samples, sample_format, np.float64)
+    return _as_numbers(samples, sample_format, np.float64) / FULL_SCALE[sample_format]
 
 
-def as_float(
+def _as_numbers(
     samples: NDArray[Any], sample_format: SampleFormat, real: type[np.floating[Any]]
 ) -> NDArray[Any]:
-    """Convert a format's samples as ``as_float64`` does, to numbers of a precision."""
+    """Convert a format's samples, as integers if it has such, to numbers of a precision."""
     if sample_format == "int24":
         low, middle, high = np.moveaxis(samples.astype(np.int32), -1, 0)
         samples = low | middle << 8 | (high ^ 0x80) - 0x80 << 16
-    full_scale = FULL_SCALE[sample_format]
-    values: NDArray[Any] = np.divide(samples, full_scale, dtype=real, casting="same_kind")
-    return values
+    numbers: NDArray[Any] = samples.astype(real, copy=False)
+    return numbers
 
 
 def band_sums(bands: BandRows, power: Values) -> Float64Array:
@@ -325,11 +342,11 @@ def band_sums(bands: BandRows, power: Values) -> Float64Array:
     return sums
 
 
-def _squared(spectra: Values) -> Values:
+def _squared(spectra: Values, out: Values | None) -> Values:
     """Return ``|X|^2``, (..., bins), in the spectra's precision; overwrites them, in C order."""
     parts = spectra.view(spectra.real.dtype)
     parts *= parts
-    power: Values = parts[..., 0::2] + parts[..., 1::2]
+    power: Values = np.add(parts[..., 0::2], parts[..., 1::2], out=out)
     return power
 
 
@@ -337,7 +354,10 @@ def bin_factors(spec: StftSpec, tables: StftTables) -> Float64Array:
     """Return the weights, (n_bins,), halved for bins of a real spectrum that have no twin."""
     factors = np.ones(spec.n_bins) if tables.weights is None else np.array(tables.weights)
     if not spec.iq:
-        factors[0] /= 2
-        if spec.nfft % 2 == 0:
-            factors[-1] /= 2
+        factors[_without_twin(spec)] /= 2
     return factors
+
+
+def _without_twin(spec: StftSpec) -> slice:
+    """Return the bins of a real spectrum at 0 Hz and, if it is one, at half the rate."""
+    return slice(0, None, spec.n_bins - 1) if spec.nfft % 2 == 0 else slice(0, 1)
