@@ -18,6 +18,7 @@ import pytest
 import soundfile
 
 from spectrod.analysis.numpy_engine import Computed, NumpyEngine, NumpyPlan
+from spectrod.apps.doctor.selftest import checks
 from spectrod.cli import main
 from spectrod.formats.picture.pixelmap import read_levels
 from spectrod.lib.errors import UnavailableError
@@ -217,7 +218,7 @@ def test_selftest_passes(capsys):
     """Every check of the self-test passes on the reference engine, too."""
     assert main(["selftest", "--engine", "numpy"]) == 0
     out = capsys.readouterr().out
-    assert "all 16 checks passed" in out
+    assert "all 17 checks passed" in out
     assert "FAILED" not in out
 
 
@@ -234,7 +235,17 @@ def test_selftest_fails_on_a_wrong_device(monkeypatch, capsys):
 
     monkeypatch.setattr("spectrod.apps.doctor.selftest_command.open_engine", lambda *_: Wrong())
     assert main(["selftest"]) == 69
-    assert "selftest: 15 of 16 failed: power spectra, N = 16" in capsys.readouterr().err
+    assert "selftest: 15 of 17 failed: power spectra, N = 16" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("wrong", [1.0 + 1e-12, np.nan])
+def test_selftest_fails_where_products_of_matrices_are_wrong(monkeypatch, wrong):
+    """A BLAS library that computes wrong on this processor is found."""
+    right = np.matmul
+    monkeypatch.setattr(np, "matmul", lambda a, b: right(a, b) * wrong)
+    check = next(one for one in checks(NumpyEngine()) if "BLAS" in one.name)
+    assert not check.passed
+    assert check.allowed == "<= 1e-13"
 
 
 def test_interrupt_keeps_a_live_recording(monkeypatch, capsys, tmp_path):

@@ -23,6 +23,8 @@ FS = 48_000.0
 TONE_HZ, TONE_DBFS = 1000.0, -20.0
 MAX_RELATIVE_L2 = 3e-7
 MAX_LEVEL_ERROR_DB = 0.05
+MAX_PRODUCT_ERROR = 1e-13
+"""Of a product over 512 numbers, relative L2; its rounding makes 3e-16 to 5e-15 of it."""
 _MESSAGE_TIMEOUT_S = 10.0
 _SIZES = (16, 64, 101, 256, 1000, 1024, 4095, 4096, 8192, 65536)
 
@@ -45,6 +47,7 @@ def checks(engine: Engine) -> Iterator[Check]:
         yield _level(engine, frequency_hz, f"level of a tone {name} bins, flattop")
     yield _band_level(engine)
     yield _noise(engine)
+    yield _product()
     yield _transpose(engine)
     yield _message(engine)
 
@@ -115,6 +118,32 @@ def _noise(engine: Engine) -> Check:
     mean_square = _power(engine, spec, noise).mean(axis=(0, 1)).sum() * spec.delta_f
     level = power_to_level(np.asarray(mean_square), FULL_SCALE_SINE_FS2)
     return _level_check("level of white noise, summed over its density", float(level))
+
+
+def product_error() -> float:
+    """Return the relative L2 error of NumPy's products of float64 and complex128 matrices.
+
+    A BLAS library makes them, with other instructions on each processor, and filters, constant-Q
+    transforms and tones rest on them. The sums beside them are NumPy's own.
+    """
+    real, other = _random((64, 512)).astype(np.float64), _random((512, 64)).astype(np.float64)
+    errors = []
+    for a, b in ((real, other), (real + 1j * real[::-1], other + 0j)):
+        expected = np.einsum("ik,kj->ij", a, b)
+        with np.errstate(all="ignore"):
+            error = np.linalg.norm(np.matmul(a, b) - expected) / np.linalg.norm(expected)
+        errors.append(error)
+    return float(np.max(errors))
+
+
+def _product() -> Check:
+    error = product_error()
+    return Check(
+        "products of matrices by BLAS, against sums",
+        f"{error:.1e} relative L2",
+        f"<= {MAX_PRODUCT_ERROR:.0e}",
+        error <= MAX_PRODUCT_ERROR,
+    )
 
 
 def _transpose(engine: Engine) -> Check:
