@@ -10,7 +10,8 @@ import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
 
 import msgspec
 
@@ -28,6 +29,7 @@ FILE_EVENTS_MAX: Final = 100_000
 """Events of a file."""
 TEXT_MAX: Final = 300
 """Text of an event [characters]."""
+_PROCESS_FILES_MAX = 100
 _SHOWN_MAX = 60
 _TIME_MAX_S = 1e10
 _FREQUENCY_MAX_HZ = 1e15
@@ -68,6 +70,52 @@ class ReadEvent(msgspec.Struct, frozen=True):
     text: str
 
 
+class ParquetRows:
+    """Reads Parquet files of one origin, in processes that can do nothing else.
+
+    To start a process takes longer than to read most files, so one reads up to 100; after a file
+    that is wrong the next one has a new process. A context manager. Thread: one at a time.
+    """
+
+    def __init__(self) -> None:
+        self._process: FileProcess | None = None
+        self._n_files = 0
+
+    def json(self, content: bytes) -> bytes:
+        """Return the rows of the content of a file as JSON; see ``parse_events`` for errors."""
+        need_elsewhere("arro3", "parquet")
+        if self._process is None:
+            self._process, self._n_files = FileProcess("parquet"), 0
+        self._n_files += 1
+        try:
+            question = Question("decode", "", len(content), FILE_EVENTS_MAX)
+            answer = self._process.ask(question, content)
+            rows = self._process.array(answer.n_bytes)
+        except ValueError:
+            self.close()
+            raise
+        if self._n_files == _PROCESS_FILES_MAX:
+            self.close()
+        return rows
+
+    def close(self) -> None:
+        """Let the process end. Idempotent."""
+        if self._process is not None:
+            self._process.close()
+            self._process = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
 def read_events(path: Path) -> list[ReadEvent]:
     """Read the events of a file; see ``parse_events``.
 
@@ -88,7 +136,7 @@ def read_events(path: Path) -> list[ReadEvent]:
     return parse_events(path, content)
 
 
-def parse_events(path: Path, content: bytes) -> list[ReadEvent]:
+def parse_events(path: Path, content: bytes, parquet: ParquetRows | None = None) -> list[ReadEvent]:
     """Return the events of the content of a file.
 
     Parameters
@@ -99,6 +147,8 @@ def parse_events(path: Path, content: bytes) -> list[ReadEvent]:
         of Audacity, ``.sigmf-meta`` metadata of SigMF, whose annotations are the events.
     content : bytes
         At most ``FILE_BYTES_MAX``; text is UTF-8.
+    parquet : ParquetRows, optional
+        Reads Parquet; None: a process of its own.
 
     Returns
     -------
@@ -119,6 +169,8 @@ def parse_events(path: Path, content: bytes) -> list[ReadEvent]:
     if len(content) > FILE_BYTES_MAX:
         raise InputError(f"{printable(path)}: must have at most {FILE_BYTES_MAX} bytes")
     try:
+        if parquet is not None and read is _from_parquet:
+            return _bounded(_from_json(parquet.json(content)))
         return _bounded(read(content))
     except ValueError as error:
         raise InputError(f"{printable(path)}: {printable(str(error), TEXT_MAX)}") from error
@@ -193,13 +245,8 @@ def _from_json(content: bytes) -> Iterator[ReadEvent]:
 
 def _from_parquet(content: bytes) -> Iterator[ReadEvent]:
     """Yield the events of rows, which a process reads that can do nothing else."""
-    need_elsewhere("arro3", "parquet")
-    process = FileProcess("parquet")
-    try:
-        answer = process.ask(Question("decode", "", len(content), FILE_EVENTS_MAX), content)
-        return _from_json(process.array(answer.n_bytes))
-    finally:
-        process.close()
+    with ParquetRows() as parquet:
+        return _from_json(parquet.json(content))
 
 
 def _of_fields(fields: _Fields) -> ReadEvent:

@@ -15,7 +15,8 @@ import pytest
 from spectrod.formats import event_reading
 from spectrod.formats.event_fields import EVENT_COLUMNS, fields_of
 from spectrod.formats.event_files import event_file
-from spectrod.formats.event_reading import parse_events, read_events
+from spectrod.formats.event_reading import ParquetRows, parse_events, read_events
+from spectrod.formats.export.confined.confined_process import FileProcess
 from spectrod.lib.errors import ConfigError, InputError, UnavailableError
 from spectrod.measure.triggers.detection import Detection
 from spectrod.measure.triggers.trigger import TriggerEvent
@@ -423,3 +424,26 @@ def test_metadata_that_is_none_is_refused(content, rule):
     """One error names the place and the rule."""
     with pytest.raises(InputError, match=rule):
         parse_events(Path("e.sigmf-meta"), content.encode())
+
+
+def test_files_of_one_origin_share_a_process_until_one_is_wrong(monkeypatch):
+    """Nothing of a damaged file lasts, and no process reads files without end."""
+    good = parquet(begin_s=seconds(1.0), duration_s=seconds(1.0))
+    opened = []
+
+    def start(kind):
+        opened.append(kind)
+        return FileProcess(kind)
+
+    monkeypatch.setattr(event_reading, "FileProcess", start)
+    monkeypatch.setattr(event_reading, "_PROCESS_FILES_MAX", 3)
+    with ParquetRows() as rows:
+
+        def read(content):
+            return len(parse_events(Path("e.parquet"), content, rows))
+
+        assert ([read(good) for _ in range(3)], len(opened)) == ([1, 1, 1], 1)
+        assert (read(good), len(opened)) == (1, 2)
+        with pytest.raises(InputError, match=r"e\.parquet: must be Parquet"):
+            read(b"PAR1")
+        assert (read(good), len(opened)) == (1, 3)

@@ -1,10 +1,14 @@
 """Events of what is stored: those in results of ``spectrod batch``, and in files that are named."""
 
+import contextlib
 import logging
 import os
+import re
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -14,17 +18,30 @@ from spectrod.apps.web.archive.archive_index import PLAN, topic_name
 from spectrod.apps.web.archive.archives import Archive, Archives
 from spectrod.apps.web.compressed import compressed
 from spectrod.formats.directory import Directory
-from spectrod.formats.event_reading import FILE_BYTES_MAX, ReadEvent, parse_events, read_events
+from spectrod.formats.event_reading import (
+    FILE_BYTES_MAX,
+    ParquetRows,
+    ReadEvent,
+    parse_events,
+    read_events,
+)
 from spectrod.lib.errors import ConfigError, InputError, UnavailableError
 from spectrod.lib.text import printable
 
 EVENTS_MAX: Final = 20_000
 """Events that pages get: the newest."""
 FILES_MAX: Final = 10_000
-"""Entries of a folder of results that are looked at."""
+"""Entries of a folder of results, and of all dates of a deployment, that are looked at."""
 NAMED_MAX: Final = 8
 """Files that are named."""
-_END = "_events.csv"
+_ENDS = ("_events.csv", "_events.parquet")
+_PARTITIONS = "events"
+"""Folder of results that has one for each deployment, which has one for each date."""
+_DEPLOYMENT = "deployment="
+_DATE = re.compile(r"date=[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+_Stamp = tuple[int, int, int]
+_Entries = Iterator[tuple[Path, "os.DirEntry[str]"]]
 
 _log = logging.getLogger(__name__)
 
@@ -50,25 +67,30 @@ class _StoredSource(NamedTuple):
 
 
 class _EventFile(NamedTuple):
-    """A file of events, and what changes with its content; links are followed if it is named."""
+    """A file of events, and what changes with its content.
+
+    ``root`` is the folder of results below which links are not followed; None of a file that is
+    named. ``unit`` is what follows the deployment in its name, and begins with a time.
+    """
 
     endpoint: str
     source: str
     path: Path
-    stamp: tuple[int, int, int]
-    is_named: bool = False
+    stamp: _Stamp
+    root: Path | None = None
+    unit: str = ""
 
-    def read(self) -> list[ReadEvent]:
-        """Return the events; raises ConfigError and InputError."""
-        if self.is_named:
+    def read(self, parquet: ParquetRows | None = None) -> list[ReadEvent]:
+        """Return the events; raises ConfigError, InputError and UnavailableError."""
+        if self.root is None:
             return read_events(self.path)
-        name, own = self.path.name, self.path.parent
+        *folders, name = self.path.relative_to(self.root).parts
         try:
-            with Directory.open(own.parent) as top, top.child(own.name) as folder:
+            with _folder(self.root, *folders) as folder:
                 content = _content(folder.open_file(name))
         except OSError as error:
             raise InputError(f"{printable(self.path)}: {error.strerror}") from error
-        return parse_events(self.path, content)
+        return parse_events(self.path, content, parquet)
 
 
 def _content(descriptor: int) -> bytes:
@@ -76,7 +98,7 @@ def _content(descriptor: int) -> bytes:
         return file.read(FILE_BYTES_MAX + 1)
 
 
-def _stamp(found: os.stat_result) -> tuple[int, int, int]:
+def _stamp(found: os.stat_result) -> _Stamp:
     return found.st_mtime_ns, found.st_size, found.st_ino
 
 
@@ -143,15 +165,24 @@ class StoredEvents:
 
     def refresh(self) -> bool:
         """Read what is new or has changed; return whether the events are others than before."""
+        with contextlib.ExitStack() as stack:
+            # Files of one archive cannot change what another one shows.
+            names = [one.name for one in self._archives.archives]
+            return self._refresh({one: stack.enter_context(ParquetRows()) for one in names})
+
+    def _refresh(self, parquet: Mapping[str, ParquetRows]) -> bool:
         sources, before = _sources(self._archives), self._read
         self._read, found, has_more = {}, list[StoredMark](), False
         for file in self._files():
-            if len(found) >= EVENTS_MAX and not file.is_named:
+            if len(found) >= EVENTS_MAX and file.root is not None:
                 has_more = True
                 break
             if source := sources.get((file.endpoint, file.source)):
                 key = file, source
-                self._read[key] = before[key] if key in before else self._marks(file, source)
+                if key in before:
+                    self._read[key] = before[key]
+                else:
+                    self._read[key] = self._marks(file, source, parquet[file.endpoint])
                 found += self._read[key]
         if self._read.keys() == before.keys():
             return False
@@ -168,13 +199,14 @@ class StoredEvents:
             except OSError as error:
                 self._log_once(f"{printable(file.path)}: {error.strerror}")
         files = [file for one in self._archives.archives for file in _of_results(one)]
-        # Names of units begin with their time, after the name of the deployment.
-        files.sort(key=lambda file: file.path.name.removeprefix(file.path.parent.name))
+        files.sort(key=lambda file: file.unit)
         yield from reversed(files)
 
-    def _marks(self, file: _EventFile, source: _StoredSource) -> list[StoredMark]:
+    def _marks(
+        self, file: _EventFile, source: _StoredSource, parquet: ParquetRows
+    ) -> list[StoredMark]:
         try:
-            return _placed(file, file.read(), source)
+            return _placed(file, file.read(parquet), source)
         except (ConfigError, InputError, UnavailableError) as error:
             self._log_once(str(error))
             return []
@@ -204,39 +236,73 @@ def _named_file(text: str, archives: Archives) -> _EventFile:
         source, path = "", text
     fitting = [key for key in shown if source in {"", key[1]}]
     if len(fitting) == 1:
-        return _EventFile(*fitting[0], Path(path), (0, 0, 0), is_named=True)
+        return _EventFile(*fitting[0], Path(path), (0, 0, 0))
     names = ", ".join(sorted({name for _, name in shown}))
     raise ConfigError(f"--events {printable(text)}: must be SOURCE=FILE with one of {names}")
 
 
 def _of_results(archive: Archive) -> Iterator[_EventFile]:
     """Yield the files of events in results of ``spectrod batch``, without following links."""
-    if archive.why or not (archive.path / PLAN).is_file():
+    root = archive.path
+    if archive.why or not (root / PLAN).is_file():
         return
     known = {one.source for one in archive.topics.values()}
+    for deployment, entries in _deployments(root):
+        if (source := topic_name(deployment)) in known:
+            for path, stamp in _tables(entries, deployment):
+                unit = path.name.removeprefix(deployment)
+                yield _EventFile(archive.name, source, path, stamp, root, unit)
+
+
+def _deployments(root: Path) -> Iterator[tuple[str, _Entries]]:
+    """Yield folders of deployments with their entries, in both layouts of results."""
+    for name in _folders_in(root):
+        yield name, _entries(root, name)
+    for name in _folders_in(root, _PARTITIONS):
+        if name.startswith(_DEPLOYMENT):
+            yield name.removeprefix(_DEPLOYMENT), _entries_of_dates(root, name)
+
+
+def _entries_of_dates(root: Path, name: str) -> _Entries:
+    """Yield the entries of a deployment's partitions, the newest first."""
+    dates = filter(_DATE.fullmatch, _folders_in(root, _PARTITIONS, name))
+    for date in sorted(dates, reverse=True):
+        yield from _entries(root, _PARTITIONS, name, date)
+
+
+def _tables(entries: _Entries, deployment: str) -> Iterator[tuple[Path, _Stamp]]:
+    for path, entry in islice(entries, FILES_MAX):
+        if entry.name.startswith(deployment) and entry.name.endswith(_ENDS):
+            with contextlib.suppress(OSError):  # it has just gone
+                found = entry.stat(follow_symlinks=False)
+                if stat.S_ISREG(found.st_mode):
+                    yield path, _stamp(found)
+
+
+def _folders_in(root: Path, *folders: str) -> list[str]:
+    entries = islice(_entries(root, *folders), FILES_MAX)
+    return [entry.name for _, entry in entries if entry.is_dir(follow_symlinks=False)]
+
+
+def _entries(root: Path, *folders: str) -> _Entries:
+    """Yield the entries of a folder of results; none if it has gone, or is behind a link."""
+    path = root.joinpath(*folders)
     try:
-        with Directory.open(archive.path) as top, top.scan() as entries:
-            folders = [entry.name for entry in entries if topic_name(entry.name) in known]
-            for name in folders:
-                with top.child(name) as folder:
-                    for file, stamp in _tables(folder, name):
-                        yield _EventFile(
-                            archive.name, topic_name(name), archive.path / name / file, stamp
-                        )
+        with _folder(root, *folders) as folder, folder.scan() as entries:
+            for entry in entries:
+                yield path / entry.name, entry
     except OSError as error:
-        _log.debug("%s: %s", printable(archive.path), error)  # it has just gone
+        _log.debug("%s: %s", printable(path), error)
 
 
-def _tables(folder: Directory, name: str) -> list[tuple[str, tuple[int, int, int]]]:
-    with folder.scan() as entries:
-        some = (entry for entry, _ in zip(entries, range(FILES_MAX), strict=False))
-        return [
-            (entry.name, _stamp(entry.stat(follow_symlinks=False)))
-            for entry in some
-            if entry.name.startswith(name)
-            and entry.name.endswith(_END)
-            and entry.is_file(follow_symlinks=False)
-        ]
+@contextlib.contextmanager
+def _folder(root: Path, *folders: str) -> Iterator[Directory]:
+    """Open a folder below another one, without following links."""
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(Directory.open(root))
+        for name in folders:
+            folder = stack.enter_context(folder.child(name))
+        yield folder
 
 
 def _placed(

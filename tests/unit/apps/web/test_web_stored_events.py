@@ -57,6 +57,25 @@ def results(folder, *rows, name="north_20260502_events.csv", deployment="north")
     return folder
 
 
+def parquet(path, second, channel="left"):
+    """Write a Parquet file with an event, as ``spectrod detect`` does."""
+    io, core = pytest.importorskip("arro3.io"), pytest.importorskip("arro3.core")
+    of = core.DataType
+    begin = core.Array([BEGIN_NS + second * S], type=of.int64()).cast(of.timestamp("ns", tz="UTC"))
+    numbers = [core.Array([one], type=of.float64()) for one in (float(second), 0.5)]
+    columns = [begin, *numbers, core.Array([channel], type=of.string())]
+    names = ["begin_utc", "begin_s", "duration_s", "channel"]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    io.write_parquet(core.Table.from_arrays(columns, names=names), path)
+    return path
+
+
+def partition(folder, deployment, date):
+    """Return the path of a table of events as ``layout = "partitioned"`` has it."""
+    name = f"{deployment}_{date.replace('-', '')}_events.parquet"
+    return folder / "events" / f"deployment={deployment}" / f"date={date}" / name
+
+
 def found(path, *named):
     return StoredEvents(open_archives([str(path)]), [str(one) for one in named])
 
@@ -119,6 +138,84 @@ def test_hostile_results_add_nothing(tmp_path, caplog):
     assert said.startswith(f"{folder}/north/north_4_events.csv: line 2: begin 'x': must be 1970")
 
 
+def test_results_in_parquet_bring_their_events(tmp_path):
+    """Those of a deployment's folder and of partitions, the newest first, like those of CSV."""
+    folder = results(tmp_path / "results", row(1))
+    parquet(folder / "north" / "north_20260503_events.parquet", 5, "right")
+    for date, second in (("2026-05-04", 7), ("2026-05-05", 9)):
+        parquet(partition(folder, "north", date), second)
+    events = found(folder)
+    assert begins_s(events) == [9, 7, 5, 1]
+    assert {mark.source for mark in events.listed.marks} == {"north"}
+    partition(folder, "north", "2026-05-05").unlink()
+    assert (events.refresh(), begins_s(events)) == (True, [7, 5, 1])
+
+
+def test_the_newest_of_both_forms_and_layouts_are_read(tmp_path, monkeypatch, caplog):
+    """By the time in their names, wherever they lie."""
+    folder = results(tmp_path / "results", row(1), name="north_20260504_events.csv")
+    parquet(partition(folder, "north", "2026-05-05"), 2)
+    for path in (partition(folder, "north", "2026-05-03"), folder / "north/north_1_events.parquet"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"never read")
+    monkeypatch.setattr(stored_events, "EVENTS_MAX", 2)
+    events = found(folder)
+    assert (begins_s(events), events.listed.has_more) == ([2, 1], True)
+    assert caplog.messages == []
+
+
+def test_hostile_partitions_add_nothing(tmp_path, caplog):
+    """Links at each level, names of no date, no deployment and no unit; what is damaged, once."""
+    folder = results(tmp_path / "results", row(1))
+    outside = parquet(partition(tmp_path / "outside", "north", "2026-05-06"), 6)
+    of_north = folder / "events" / "deployment=north"
+    of_north.mkdir(parents=True)
+    (of_north / "date=2026-05-06").symlink_to(outside.parent)
+    (folder / "events" / "deployment=link").symlink_to(outside.parent.parent)
+    link = partition(folder, "north", "2026-05-07")
+    link.parent.mkdir()
+    link.symlink_to(outside)
+    for path in (
+        of_north / "date=2026-05-x" / "north_1_events.parquet",
+        of_north / "date=2026-05-08" / "south_1_events.parquet",
+        of_north / "date=2026-05-08" / "north.parquet",
+        of_north / "north_1_events.parquet",
+        folder / "events" / "north" / "date=2026-05-08" / "north_1_events.parquet",
+        partition(folder, "east", "2026-05-08"),
+    ):
+        parquet(path, 8)
+    damaged = partition(folder, "north", "2026-05-09")
+    damaged.parent.mkdir()
+    damaged.write_bytes(b"PAR1")
+    events = found(folder)
+    events.refresh()
+    assert begins_s(events) == [1]
+    assert caplog.messages == [f"{damaged}: must be Parquet: begin and end with PAR1"]
+
+
+def test_entries_of_all_dates_are_bounded_together(tmp_path, monkeypatch):
+    """The newest dates come first."""
+    folder = results(tmp_path / "results")
+    for date, second in (("2026-05-04", 4), ("2026-05-06", 6), ("2026-05-05", 5)):
+        parquet(partition(folder, "north", date), second)
+    monkeypatch.setattr(stored_events, "FILES_MAX", 3)
+    (partition(folder, "north", "2026-05-06").parent / "other").touch()
+    assert begins_s(found(folder)) == [6, 5]
+
+
+def test_parquet_of_results_without_its_library_is_reported_once(tmp_path, monkeypatch, caplog):
+    """With what installs it; the events of CSV are shown."""
+    folder = results(tmp_path / "results", row(1))
+    for date in ("2026-05-04", "2026-05-05"):
+        path = partition(folder, "north", date)
+        path.parent.mkdir(parents=True)
+        path.write_bytes(b"PAR1")
+    monkeypatch.setattr("spectrod.lib.optional_packages.find_spec", lambda _: None)
+    assert begins_s(found(folder)) == [1]
+    (said,) = caplog.messages
+    assert "arro3 is not installed: needs: pip install 'spectrod[parquet]'" in said
+
+
 def test_a_file_that_is_named_is_that_of_the_only_source(tmp_path):
     """Labels count from the begin of what is stored, and have no channel of their own."""
     labels = tmp_path / "labels.txt"
@@ -134,19 +231,8 @@ def test_a_file_that_is_named_is_that_of_the_only_source(tmp_path):
 
 def test_events_of_parquet_are_read_and_read_again(tmp_path, caplog):
     """At their time and channel; a file that has become damaged says so once."""
-    io, core = pytest.importorskip("arro3.io"), pytest.importorskip("arro3.core")
-    table = core.Table.from_arrays(
-        [
-            core.Array([BEGIN_NS + 3 * S], type=core.DataType.int64()).cast(
-                core.DataType.timestamp("ns", tz="UTC")
-            ),
-            *(core.Array([one], type=core.DataType.float64()) for one in (3.0, 0.5)),
-            core.Array(["right"], type=core.DataType.string()),
-        ],
-        names=["begin_utc", "begin_s", "duration_s", "channel"],
-    )
     path = tmp_path / "e.parquet"
-    io.write_parquet(table, path)
+    parquet(path, 3, "right")
     events = found(segment(tmp_path / "x.spd"), path)
     (mark,) = events.listed.marks
     assert (begins_s(events), mark.channel, mark.t1 - mark.t0) == ([3.0], "right", 500.0)
