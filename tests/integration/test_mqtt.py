@@ -240,6 +240,44 @@ def test_sensors_are_discovered_and_stay_the_same(mosquitto, watch, bridge, star
             missing -= {message.topic, message.topic.removeprefix("homeassistant/").split("/")[0]}
 
 
+def device_messages(watcher, is_last):
+    """Return the components of device messages, up to the first for which ``is_last`` is true."""
+    found = []
+    while not found or not is_last(found[-1]):
+        message = watcher.next(lambda topic, _: topic.startswith("homeassistant/device/"))
+        found.append(json.loads(message.payload)["components"])
+    return found
+
+
+def test_a_bridge_that_restarts_beside_a_silent_source_keeps_its_sensors(
+    mosquitto, watch, bridge, start_daemon
+):
+    """It knows them from the broker; one that takes less removes the rest, also at the broker."""
+    daemon = start_daemon()
+    endpoint = daemon.publisher.endpoints[0]
+    broker = mosquitto()
+    broker.start()
+    watcher = watch(broker)
+    first = bridge(endpoint, url(broker), "--discovery", "homeassistant")
+    before = {one["unique_id"]: one for one in watcher.components(*LEVELS).values()}
+    daemon.runner("tone").pause()
+    while watcher.json("spectrod/box/tone/state")["state"] != "paused":
+        pass
+    assert first.terminate() == 0
+    watcher.next(lambda topic, payload: (topic, payload) == ("spectrod/box/status", "offline"))
+    second = bridge(endpoint, url(broker), "--discovery", "homeassistant")
+    assert device_messages(watcher, lambda _: True) == [before]
+    assert second.terminate() == 0
+    options = ("--discovery", "homeassistant", "--subscribe", "levels/")
+    bridge(endpoint, url(broker), *options)
+    removal, rest = device_messages(watcher, lambda one: len(one) == 1)
+    (state,) = (name for name, one in before.items() if one["name"] == "state")
+    assert rest == {state: before[state]}
+    gone = {"platform": "sensor"}
+    assert removal == {name: before[name] if name == state else gone for name in before}
+    assert device_messages(watch(broker), lambda _: True) == [rest]
+
+
 def test_messages_of_earlier_versions_are_replaced(mosquitto, watch, bridge, start_daemon):
     """A sensor that had a message of its own moves to that of its source before it is removed."""
     endpoint = start_daemon().publisher.endpoints[0]

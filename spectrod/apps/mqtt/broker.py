@@ -4,6 +4,7 @@ import logging
 import ssl
 import struct
 import sys
+import threading
 import time
 from collections import deque
 from typing import Any
@@ -12,9 +13,13 @@ from paho.mqtt.client import (
     CONNACK,
     PINGRESP,
     PUBACK,
+    PUBLISH,
+    SUBACK,
+    UNSUBACK,
     Client,
     ConnectFlags,
     DisconnectFlags,
+    MQTTMessage,
     MQTTMessageInfo,
 )
 from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode
@@ -39,10 +44,15 @@ _PIECE_BYTES = 4096
 _STATES_MAX = 65_536
 _STATES_MAX_BYTES = 32 << 20
 PACKET_MAX_BYTES = 1024
-"""Longest packet of a broker: it has nothing to say to a client that subscribes to nothing."""
+"""Longest packet of a broker: it has nothing to say to a client that has asked for nothing."""
+ANSWER_MAX_BYTES = 1 << 20
+"""Longest message of a broker that was asked for one; a longer one ends the connection."""
+_ANSWERS_MAX_BYTES = 16 << 20
 _STATE_BYTES = 500  # its topic, and entries in two dictionaries
 _EXPECTED = (CONNACK, PUBACK, PINGRESP)
+_ANSWERS = (PUBLISH, SUBACK, UNSUBACK)
 _KIND = 0xF0
+_QOS = 0x06
 
 _log = logging.getLogger(__name__)
 
@@ -99,6 +109,9 @@ class Broker:
         # A broker may end each connection as soon as it is made.
         self._lines = TokenBucket(_LINES_PER_S, _LINES, time.monotonic())
         self._lost = 0
+        self._answers_lock = threading.Lock()
+        self._asked: set[str] = set()
+        self._answers: dict[str, bytes] = {}
         client = _Client(CallbackAPIVersion.VERSION2, client_id)
         client.connect_timeout = _CONNECT_TIMEOUT_S
         client.reconnect_delay_set(*_BACKOFF_S)
@@ -110,6 +123,7 @@ class Broker:
         client.on_connect = self._on_connect
         client.on_connect_fail = self._on_connect_fail
         client.on_disconnect = self._on_disconnect
+        client.on_message = self._on_message
         self._client = client
 
     def start(self) -> None:
@@ -153,6 +167,29 @@ class Broker:
                 *(self._address.text, self._queue.limit),
             )
 
+    def ask(self, topic: str) -> None:
+        """Ask for the message that the broker keeps of a topic; a new connection forgets it.
+
+        A broker that keeps none says nothing. Of answers that nobody takes 16 MiB wait.
+        """
+        with self._answers_lock:
+            self._asked.add(topic)
+        self._client.answer_max_bytes = ANSWER_MAX_BYTES
+        self._client.subscribe(topic, qos=0)
+
+    def answers(self) -> dict[str, bytes]:
+        """Return the messages that have come since the last call, by their topics."""
+        with self._answers_lock:
+            answers, self._answers = self._answers, {}
+        return answers
+
+    def end_question(self, topic: str) -> None:
+        """Take no answer any more, and no message of others in this topic."""
+        with self._answers_lock:
+            self._asked.discard(topic)
+            self._answers.pop(topic, None)
+        self._client.unsubscribe(topic)
+
     def pump(self) -> None:
         """Send the messages that may be sent now."""
         connections = self._connections
@@ -191,7 +228,7 @@ class Broker:
             # Otherwise it would be collected in a cycle with this object, its sockets before it can
             # close them.
             self._client.on_connect = self._client.on_connect_fail = None
-            self._client.on_disconnect = None
+            self._client.on_disconnect = self._client.on_message = None
 
     @property
     def _waiting(self) -> int:
@@ -254,6 +291,14 @@ class Broker:
                 why = "the broker or the network has closed it"
             self._report_failure(f"the connection is lost: {why}")
 
+    def _on_message(self, _client: Client, _userdata: Any, message: MQTTMessage) -> None:
+        with self._answers_lock:
+            waiting = sum(map(len, self._answers.values()))
+            has_room = waiting + len(message.payload) <= _ANSWERS_MAX_BYTES
+            if message.retain and message.topic in self._asked and has_room:
+                self._asked.discard(message.topic)
+                self._answers[message.topic] = bytes(message.payload)
+
     def _report_failure(self, text: str) -> None:
         """Log the first of successive problems."""
         if not self._is_complaining and self._lines.take(time.monotonic()):
@@ -262,21 +307,33 @@ class Broker:
 
 
 class _Client(Client):
-    """paho's client, which takes what a broker sends to a client without subscriptions.
+    """paho's client, which takes what a broker sends to a client with few subscriptions or none.
 
     paho bounds neither a packet, whose 256 MB it keeps, nor the messages that a broker sends
     unasked, and a packet that is too short ends its thread with an exception. All that is a broken
     protocol: the connection ends, and is made again later.
+
+    Attributes
+    ----------
+    answer_max_bytes : int
+        Longest message of a broker [bytes]; 0: it was asked for none.
     """
 
+    answer_max_bytes = 0
+
     def _sock_recv(self, bufsize: int) -> bytes:
-        if bufsize > PACKET_MAX_BYTES:
+        is_message = self._in_packet["command"] & _KIND == PUBLISH
+        if bufsize > max(PACKET_MAX_BYTES, self.answer_max_bytes if is_message else 0):
             raise ConnectionAbortedError(f"a packet of {bufsize} bytes")
         return bytes(super()._sock_recv(bufsize))
 
     def _packet_handle(self) -> MQTTErrorCode:
-        kind = self._in_packet["command"] & _KIND
-        if kind not in _EXPECTED or (kind == CONNACK and self.is_connected()):
+        command = self._in_packet["command"]
+        kind = command & _KIND
+        expected = (*_EXPECTED, *_ANSWERS) if self.answer_max_bytes else _EXPECTED
+        is_to_be_acknowledged = kind == PUBLISH and command & _QOS
+        is_second = kind == CONNACK and self.is_connected()
+        if kind not in expected or is_to_be_acknowledged or is_second:
             return MQTTErrorCode.MQTT_ERR_PROTOCOL
         try:
             return super()._packet_handle()

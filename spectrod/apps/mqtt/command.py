@@ -11,8 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from spectrod.apps.mqtt.address import check_topic_prefix, parse_broker, read_password
-from spectrod.apps.mqtt.discovery import TRIGGER_CLASSES, Discovery
-from spectrod.apps.mqtt.mqtt import SUBSCRIPTIONS, Bridge
+from spectrod.apps.mqtt.discovery import SUBSCRIPTIONS, TRIGGER_CLASSES, Discovery
+from spectrod.apps.mqtt.mqtt import Bridge
 from spectrod.apps.mqtt.mqtt_topics import Topics
 from spectrod.cli import options
 from spectrod.client.connection import Connection, read_credentials
@@ -126,7 +126,7 @@ class _Bridging:
                 self._interval_s,
                 args.qos,
                 classes,
-                has_all_products=args.subscribe is not None,
+                subscriptions=tuple(args.subscribe or ()),
             )
         elif args.device_class:
             raise ConfigError("--device-class: needs --discovery")

@@ -4,7 +4,7 @@ Components are heard of one by one, and each message has all of them: it waits u
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
@@ -37,6 +37,8 @@ class _Device:
         empty part was removed.
     sent : dict
         Platforms of the components that Home Assistant has, by their identities.
+    kept : set of str
+        Identities of components that an earlier bridge has described, and this one not yet.
     changed_s, newest_s : float
         When the first and the last change came that no message has; infinity before [s].
     """
@@ -44,6 +46,7 @@ class _Device:
     n_bytes: int
     parts: dict[str, dict[str, Component]] = field(default_factory=dict)
     sent: dict[str, str] = field(default_factory=dict)
+    kept: set[str] = field(default_factory=set)
     changed_s: float = math.inf
     newest_s: float = math.inf
 
@@ -75,6 +78,11 @@ class DeviceMessages:
         self._devices: dict[str, _Device] = {}
         self._n_components = 0
 
+    @property
+    def sources(self) -> list[str]:
+        """Names of the sources that are described."""
+        return list(self._devices)
+
     def describe(
         self, source: str, part: str, components: Iterable[Component], now_s: float
     ) -> None:
@@ -85,13 +93,26 @@ class DeviceMessages:
             self._replace(device, part, kept)
             device.change(now_s)
 
+    def keep(self, source: str, part: str, components: list[Component], now_s: float) -> None:
+        """Describe a part as an earlier bridge did, unless it is described; that counts as sent.
+
+        What a description lacks is removed, as if this bridge had sent it.
+        """
+        device = self._device(source)
+        before = device.parts.get(part)
+        self._add_sent(device, components)
+        device.kept |= device.sent.keys() & {one.identity for one in components}
+        if before is None:
+            self.describe(source, part, components, now_s)
+        else:
+            device.change(now_s)
+
     def remove(self, source: str, part: str, components: Iterable[Component], now_s: float) -> None:
         """Remove the components of a part once, also those that an earlier bridge has described."""
         device = self._device(source)
         if device.parts.get(part) == {}:
             return
-        room = 2 * SENSORS_MAX - sum(len(one.sent) for one in self._devices.values())
-        device.sent |= {one.identity: one.platform for one in islice(components, max(0, room))}
+        self._add_sent(device, components)
         self._replace(device, part, {})
         device.change(now_s)
 
@@ -113,10 +134,15 @@ class DeviceMessages:
         for device in self._devices.values():
             device.change(-math.inf)
 
-    def due(self, now_s: float) -> Iterator[Publication]:
-        """Yield the messages that are due, in the order in which they are to be sent."""
+    def due(
+        self, now_s: float, is_ready: Callable[[str], bool] = lambda _: True
+    ) -> Iterator[Publication]:
+        """Yield the messages that are due, in the order in which they are to be sent.
+
+        Those of sources that are not ready stay due.
+        """
         for source, device in self._devices.items():
-            if device.is_due(now_s):
+            if device.is_due(now_s) and is_ready(source):
                 device.changed_s = device.newest_s = math.inf
                 yield from self._messages(source, device, now_s)
 
@@ -125,7 +151,9 @@ class DeviceMessages:
         platforms = {name: one.platform for name, one in components.items()}
         left = {name: its for name, its in device.sent.items() if name not in platforms}
         gone = dict(islice(left.items(), GONE_MAX))
-        new = {name: its for name, its in platforms.items() if name not in device.sent}
+        known = device.sent.keys() - device.kept
+        new = {name: its for name, its in platforms.items() if name not in known}
+        device.kept.clear()
         device.sent = dict(islice(left.items(), GONE_MAX, None)) | platforms
         if len(left) > GONE_MAX:
             device.change(now_s)
@@ -137,6 +165,10 @@ class DeviceMessages:
         migrations += [self.discovery.migration(*one) for one in gone.items()]
         for one in migrations:
             yield replace(one, payload=b"", retain=True)
+
+    def _add_sent(self, device: _Device, components: Iterable[Component]) -> None:
+        room = 2 * SENSORS_MAX - sum(len(one.sent) for one in self._devices.values())
+        device.sent |= {one.identity: one.platform for one in islice(components, max(0, room))}
 
     def _device(self, source: str) -> _Device:
         device = self._devices.get(source)

@@ -31,6 +31,14 @@ from spectrod.wire.interval_levels import TopicLevels
 from spectrod.wire.schema import LevelsFrame
 
 _NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_-]")
+_IDENTITY = re.compile(r"[A-Za-z0-9_-]{1,512}")
+SUBSCRIPTIONS = ("spec/", "bands/", "levels/", "event/")
+"""Default subscriptions; descriptions and heartbeats are always subscribed to."""
+PLATFORMS = ("sensor", "binary_sensor", "event")
+"""Platforms of components."""
+STATE_PART = "state"
+"""What stands for the state of a source among its topics."""
+_TRIGGER_BEGIN = "trigger/"
 _NOMINAL = (1.0, 1.25, 1.6, 2.0, 2.5, 3.15, 4.0, 5.0, 6.3, 8.0)
 _MISSED_INTERVALS = 3
 _EXPIRES_AT_LEAST_S = 30
@@ -87,8 +95,9 @@ class Discovery:
         QoS for Home Assistant's subscription.
     classes : mapping of str to str
         Device classes of triggers by their names; of others it is ``TRIGGER_CLASS``.
-    has_all_products : bool
-        Whether products that triggers examine, beside the main one, have sensors as well.
+    subscriptions : tuple of str
+        What topics begin with that the user has named; none: ``SUBSCRIPTIONS``, but products that
+        triggers examine, beside the main one, have no sensors.
     """
 
     def __init__(
@@ -99,14 +108,15 @@ class Discovery:
         qos: int,
         classes: Mapping[str, str] | None = None,
         *,
-        has_all_products: bool = False,
+        subscriptions: tuple[str, ...] = (),
     ) -> None:
         self._prefix = prefix
         self._topics = topics
         self._expire_s = _expire_s(interval_s)
         self._qos = qos
         self._classes = classes or {}
-        self.has_all_products = has_all_products
+        self.has_all_products = bool(subscriptions)
+        self._subscriptions = subscriptions or SUBSCRIPTIONS
 
     def device(
         self, source: str, components: Iterable[Component], gone: Mapping[str, str] | None = None
@@ -131,11 +141,15 @@ class Discovery:
         listed = [f'"{one.identity}": {one.config}' for one in components]
         listed += [f'"{name}": {{"platform": "{its}"}}' for name, its in (gone or {}).items()]
         text = f'{_json(head)[:-1]}, "components": {{{", ".join(listed)}}}}}'
-        return Publication(self._topic(source), text.encode(), retain=not gone)
+        return Publication(self.device_topic(source), text.encode(), retain=not gone)
+
+    def device_topic(self, source: str) -> str:
+        """Return the topic of the message of a source."""
+        return f"{self._prefix}/device/{self._identity(source)}/config"
 
     def no_device(self, source: str) -> Publication:
         """Return the message that removes a source and its components."""
-        return Publication(self._topic(source), b"", retain=True)
+        return Publication(self.device_topic(source), b"", retain=True)
 
     def migration(self, identity: str, platform: str) -> Publication:
         """Return the message after which a component's own one no longer counts.
@@ -223,6 +237,41 @@ class Discovery:
             },
         )
 
+    def is_bridged(self, topic: str) -> bool:
+        """Return whether values of a topic of the daemon are published."""
+        return topic.startswith(self._subscriptions)
+
+    def part_of(self, source: str, identity: str, state_topic: str) -> str:
+        """Return what a component describes that a bridge of this node has made.
+
+        Parameters
+        ----------
+        source : str
+        identity : str
+        state_topic : str
+            What the component has as its ``state_topic``, from outside.
+
+        Returns
+        -------
+        part : str
+            A topic of the daemon, ``STATE_PART`` or ``trigger_part``; empty if no component of this
+            identity has this topic.
+        """
+        begin = self._topics.of_source(source)
+        if not state_topic.startswith(begin):
+            return ""
+        names = state_topic.removeprefix(begin).split("/")
+        if not all(map(is_name, names)):
+            return ""
+        for part, own in _candidates(source, names):
+            if identity == self._identity(*own):
+                return part
+        return ""
+
+    def config_text(self, config: dict[str, Any]) -> str:
+        """Return the JSON of a component's configuration; ValueError for what JSON lacks."""
+        return json.dumps(printable_all(config), allow_nan=False)
+
     def _level(
         self, topic: str, levels: TopicLevels, figure: str, name: str, template: str
     ) -> Component:
@@ -254,9 +303,6 @@ class Discovery:
             },
         )
 
-    def _topic(self, source: str) -> str:
-        return f"{self._prefix}/device/{self._identity(source)}/config"
-
     def _device(self, source: str) -> dict[str, Any]:
         """Describe a source as a device, whose name is put before those of its sensors."""
         node = self._topics.node
@@ -282,6 +328,41 @@ class Discovery:
         whole = "/".join((self._topics.prefix, node, *names))
         mark = hashlib.sha256(whole.encode()).hexdigest()[:8]
         return _NOT_IN_IDS.sub("_", "-".join(("spectrod", node, *names, mark)))
+
+
+def trigger_part(source: str, name: str) -> str:
+    """Return what stands for a trigger among the topics of a source of the daemon."""
+    return f"{_TRIGGER_BEGIN}{source}/{name}"
+
+
+def is_trigger_part(part: str) -> bool:
+    """Return whether a part stands for a trigger."""
+    return part.startswith(_TRIGGER_BEGIN)
+
+
+def is_identity(text: str) -> bool:
+    """Return whether a text can be the identity of a component."""
+    return _IDENTITY.fullmatch(text) is not None
+
+
+def _candidates(source: str, names: list[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield what a state topic can be of: parts, and the names of identities."""
+    match names:
+        case ["state"]:
+            yield STATE_PART, (source, "state")
+        case ["trigger", name]:
+            yield trigger_part(source, name), (source, "trigger", name)
+        case [channel, product, last]:
+            if channel == "trigger" and last == "event":
+                yield trigger_part(source, product), (source, "event", product)
+            figures = [("levels", last)]
+            if last == "level":
+                figures += [("spec", "leq"), ("spec", "max")]
+            if last == "bands":
+                figures += [("bands", f"leq-{k}") for k in range(BANDS_MAX)]
+            for kind, figure in figures:
+                topic = f"{kind}/{source}/{channel}/{product}/"
+                yield topic, (kind, source, channel, product, figure)
 
 
 def _json(fields: dict[str, Any]) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from spectrod.apps.mqtt.discovery import trigger_part
 from spectrod.apps.mqtt.mqtt_topics import NOT_AVAILABLE
 from spectrod.wire.headers import HeartbeatHeader
 from spectrod.wire.schema import HEARTBEAT_PERIOD_S
@@ -61,7 +62,7 @@ class KnownSource(KnownTopic):
     published : tuple or None
         The state that was published last; None if it must be published again.
     topics : dict
-        Its topics with values.
+        Its topics with values, and its triggers (``trigger_part``).
     triggers : set of str
         Names of triggers whose states the broker has by this connection.
     active : set of str
@@ -121,9 +122,10 @@ class Known:
         if source.beat is not None and source.beat.state not in NOT_AVAILABLE:
             source.running_s += min(now_s - source.beat_s, SILENCE_S)
         source.beat, source.beat_s = _bounded(beat), now_s
-        for one in beat.interval_topics:
-            if one.topic in source.topics:
-                source.topics[one.topic].heard_s = source.running_s
+        triggers = [trigger_part(name, one) for one in beat.triggers]
+        for topic in (*(one.topic for one in beat.interval_topics), *triggers):
+            if topic in source.topics:
+                source.topics[topic].heard_s = source.running_s
         return source
 
     def hear_topic(self, topic: str, now_s: float) -> KnownTopic | None:

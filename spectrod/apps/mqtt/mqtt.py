@@ -10,7 +10,8 @@ from msgspec import UNSET
 
 from spectrod.apps.mqtt.complaints import Complaints
 from spectrod.apps.mqtt.device_messages import DeviceMessages
-from spectrod.apps.mqtt.discovery import Discovery
+from spectrod.apps.mqtt.discovery import STATE_PART, Discovery, is_trigger_part, trigger_part
+from spectrod.apps.mqtt.kept_devices import KeptDevices, kept_parts
 from spectrod.apps.mqtt.known import (
     SILENCE_S,
     TOPICS_MAX,
@@ -42,14 +43,13 @@ from spectrod.wire.schema import (
 if TYPE_CHECKING:
     from spectrod.apps.mqtt.broker import Broker  # paho-mqtt may be missing
 
-SUBSCRIPTIONS = ("spec/", "bands/", "levels/", "event/")
-"""Default subscriptions; descriptions and heartbeats are always subscribed to."""
 VALUES_MAX = 1 << 14
 """Maximum number of bands of a topic; levels of topics with more are not published."""
 
 _LAST_STATES = ("finished", "failed", "stopped")
 _META_MAX_BYTES = 16 << 20
 _METERS_MAX_BYTES = 32 << 20
+_WHY_CHARS = 200
 _SWEEP_S = 10.0
 _SETTLED_S = 1.5 * HEARTBEAT_PERIOD_S
 _TURN_S = 0.2
@@ -92,6 +92,7 @@ class Bridge:
         self._broker = broker
         self._topics = topics
         self._devices = None if discovery is None else DeviceMessages(discovery)
+        self._kept = None if discovery is None else KeptDevices(broker, discovery)
         self._interval_s = interval_s
         self._clock = clock
         self._next_s = clock() + interval_s
@@ -205,19 +206,29 @@ class Bridge:
 
         Return whether there is room: names without end leave nothing here either.
         """
+        part = trigger_part(name, trigger)
         topic = self._topics.trigger(name, trigger)
-        if len(source.retained) > TRIGGERS_MAX and topic not in source.retained:
-            self._complaints.report(f"{name}: has more than {TRIGGERS_MAX} triggers", now_s)
-            return False
-        if not self._known.add_retained(source, topic):
+        known = self._hear_trigger(name, source, part, now_s)
+        if known is None or not self._known.add_retained(known, topic):
             return False
         if self._devices is not None:
             sensors = self._devices.discovery.trigger_sensors(name, trigger)
-            self._devices.describe(name, topic, sensors, now_s)
+            self._devices.describe(name, part, sensors, now_s)
         (source.active.add if is_on else source.active.discard)(trigger)
         source.triggers.add(trigger)
         self._broker.set_state(self._topics.trigger_state(name, trigger, event, is_on=is_on))
         return True
+
+    def _hear_trigger(
+        self, name: str, source: KnownSource, part: str, now_s: float
+    ) -> KnownTopic | None:
+        """Return what is known of a trigger; None if there is no room."""
+        begin = trigger_part(name, "")
+        n_triggers = sum(one.startswith(begin) for one in source.topics)
+        if n_triggers >= TRIGGERS_MAX and part not in source.topics:
+            self._complaints.report(f"{name}: has more than {TRIGGERS_MAX} triggers", now_s)
+            return None
+        return self._known.hear_topic(part, now_s)
 
     def _add(self, frame: Frame | BandFrame, now_s: float) -> None:
         if len(frame.values) > VALUES_MAX and isinstance(frame, BandFrame):
@@ -252,9 +263,47 @@ class Bridge:
         if now_s >= self._forget_s:
             self._forget_s = now_s + _SWEEP_S
             self._forget(now_s)
-        if self._devices is not None and self._broker.connected:
-            for publication in self._devices.due(now_s):
+        if self._devices is not None and self._kept is not None and self._broker.connected:
+            for name, payload in self._kept.read(self._devices.sources, now_s):
+                self._take_kept(self._devices, name, payload, now_s)
+            for publication in self._devices.due(now_s, self._kept.is_read):
                 self._broker.set_state(publication)
+
+    def _take_kept(self, devices: DeviceMessages, name: str, payload: bytes, now_s: float) -> None:
+        """Keep what an earlier bridge has described, as if it had just been heard.
+
+        What is no more is forgotten as all else; what this bridge does not describe is removed.
+        """
+        try:
+            parts = kept_parts(devices.discovery, name, payload)
+        except ValueError as error:
+            topic = devices.discovery.device_topic(name)
+            why = printable(str(error), _WHY_CHARS)
+            self._complaints.report(f"{topic}: the broker's message is replaced: {why}", now_s)
+            return
+        for part, kept in parts.items():
+            known = self._kept_topic(devices.discovery, name, part, now_s)
+            if known is None:
+                devices.remove(name, part, kept.components, now_s)
+                continue
+            devices.keep(name, part, kept.components, now_s)
+            if self._topics.retain or is_trigger_part(part):
+                for topic in kept.topics:
+                    self._known.add_retained(known, topic)
+
+    def _kept_topic(
+        self, discovery: Discovery, name: str, part: str, now_s: float
+    ) -> KnownTopic | None:
+        """Return what is known of a part with sensors; None if it has none, or there is no room."""
+        source = self._known.sources.get(name)
+        if source is None or part == STATE_PART:
+            return source
+        if is_trigger_part(part):
+            return self._hear_trigger(name, source, part, now_s)
+        if not part or not discovery.is_bridged(part):
+            return None
+        is_left_out = self._is_of_triggers(part) and not discovery.has_all_products
+        return None if is_left_out else self._known.hear_topic(part, now_s)
 
     def _refused(self) -> int:
         return self._known.refused + (self._devices.refused if self._devices is not None else 0)
@@ -266,6 +315,8 @@ class Bridge:
         for name in sources:
             _log.info("%s: is no more, and is forgotten", printable(name))
             gone += [f"hb/{name}/", f"event/{name}/"]
+        for topic in topics:
+            self._forget_trigger(topic)
         self._tracker.discard(gone)
         for topic in topics:
             self._meters.discard(topic)
@@ -276,12 +327,23 @@ class Bridge:
                 self._devices.forget_part(topic.split("/")[1], topic, now_s)
             for name in sources:
                 self._broker.set_state(self._devices.forget(name))
+                if self._kept is not None:
+                    self._kept.forget(name)
+
+    def _forget_trigger(self, part: str) -> None:
+        _, name, trigger, *_ = part.split("/")
+        source = self._known.sources.get(name)
+        if source is not None and is_trigger_part(part):
+            source.triggers.discard(trigger)
+            source.active.discard(trigger)
 
     def _announce(self) -> None:
         """Publish all states on a new connection, as the broker may not have them."""
         self._broker.set_state(self._topics.online(is_online=True))
         if self._devices is not None:
             self._devices.repeat()
+        if self._kept is not None:
+            self._kept.ask_again()
         for source in self._known.sources.values():
             source.published = None
             source.triggers.clear()
@@ -304,7 +366,7 @@ class Bridge:
         source.published = state_now
         if self._devices is not None:
             sensor = self._devices.discovery.state_sensor(name)
-            self._devices.describe(name, "state", [sensor], self._clock())
+            self._devices.describe(name, STATE_PART, [sensor], self._clock())
         for publication in self._topics.source_state(name, state, beat):
             self._publish_kept(source, publication)
 
@@ -378,8 +440,7 @@ class Bridge:
     def _end_triggers(self, name: str, source: KnownSource) -> None:
         while source.active:
             trigger = source.active.pop()
-            end = self._topics.trigger_state(name, trigger, None, is_on=False)
-            self._publish_kept(source, end)
+            self._broker.set_state(self._topics.trigger_state(name, trigger, None, is_on=False))
 
     def _publish_kept(self, owner: KnownTopic, publication: Publication) -> None:
         """Publish what a broker keeps as long as its source exists, if there is room."""

@@ -50,9 +50,13 @@ class Topics:
         """Topic of the bridge's availability."""
         return f"{self.prefix}/{self.node}/status"
 
+    def of_source(self, source: str) -> str:
+        """Return what the topics of a source begin with."""
+        return f"{self.prefix}/{self.node}/{source}/"
+
     def availability(self, source: str) -> str:
         """Return the topic of a source's availability."""
-        return f"{self.prefix}/{self.node}/{source}/availability"
+        return f"{self.of_source(source)}availability"
 
     def state(self, source: str) -> str:
         """Return the topic of a source's state."""

@@ -2,14 +2,16 @@
 
 import socket
 import threading
+import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 pytest.importorskip("paho.mqtt")
 
 from spectrod.apps.mqtt.address import parse_broker
-from spectrod.apps.mqtt.broker import PACKET_MAX_BYTES, Broker
+from spectrod.apps.mqtt.broker import ANSWER_MAX_BYTES, PACKET_MAX_BYTES, Broker
 from spectrod.apps.mqtt.mqtt_topics import Publication
 
 TIMEOUT_S = 30.0
@@ -162,3 +164,92 @@ def test_a_packet_of_the_longest_length_is_read(serve):
         with pytest.raises(ConnectionAbortedError, match="a packet of 1025 bytes"):
             client._sock_recv(PACKET_MAX_BYTES + 1)
         client._sock = None
+
+
+# ---- what the bridge asks for
+
+
+def message(topic, payload, *, retain=True, qos=0):
+    """Return a message of a broker, as it is sent."""
+    number = b"\0\1" if qos else b""
+    content = len(topic).to_bytes(2) + topic.encode() + number + payload
+    n, length = len(content), b""
+    while n >= 0x80:
+        length, n = length + bytes([n & 0x7F | 0x80]), n >> 7
+    return bytes([0x30 | qos << 1 | retain]) + length + bytes([n]) + content
+
+
+def answered(serve, *packets):
+    """Return the answers to a question, after a broker has sent some packets and the last one."""
+    last = message("last", b"1")
+    endpoint = serve(CONNACK + b"".join(packets) + last)
+    broker = connect(endpoint.port)
+    broker.ask("mine")
+    broker.ask("last")
+    broker.start()
+    answers = {}
+    deadline_s = time.monotonic() + TIMEOUT_S
+    while "last" not in answers:
+        assert time.monotonic() < deadline_s
+        answers |= broker.answers()
+    broker.stop()
+    assert endpoint.ended[0].wait(TIMEOUT_S)
+    del answers["last"]
+    return answers
+
+
+def test_what_a_broker_keeps_is_an_answer(serve):
+    """A long one as well, the first of several, and nothing that is not kept or not asked for."""
+    kept = b"x" * (ANSWER_MAX_BYTES - 6)
+    others = [message("mine", b"news", retain=False), message("others", b"kept")]
+    acknowledged = b"\x90\x03\0\1\0"
+    assert answered(serve, acknowledged, *others) == {}
+    assert answered(serve, acknowledged, *others, message("mine", kept)) == {"mine": kept}
+    assert answered(serve, message("mine", b"1"), message("mine", b"2")) == {"mine": b"1"}
+    refused = b"\x90\x03\0\1\x80"
+    assert answered(serve, refused, b"\xb0\x02\0\1") == {}
+
+
+def test_answers_that_nobody_takes_are_bounded():
+    """The rest counts as not kept."""
+    broker = connect(1)
+    for k in range(20):
+        broker.ask(str(k))
+        kept = SimpleNamespace(topic=str(k), payload=bytes(ANSWER_MAX_BYTES), retain=True)
+        broker._on_message(None, None, kept)
+    assert list(broker.answers()) == [str(k) for k in range(16)]
+    broker._on_message(None, None, kept)
+    assert list(broker.answers()) == ["19"]
+    broker._on_message(None, None, kept)
+    broker.ask("a")
+    broker.end_question("a")
+    broker._on_message(None, None, SimpleNamespace(topic="a", payload=b"1", retain=True))
+    assert broker.answers() == {}
+
+
+WRONG_ANSWERS = {
+    "longer than any device": message("mine", bytes(ANSWER_MAX_BYTES)),
+    "to be acknowledged": message("mine", b"1", qos=1),
+    "to be released": message("mine", b"1", qos=2),
+    "a topic that is no text": b"\x31\x05\0\1\xff12",
+    "a topic longer than the message": b"\x31\x05\0\x09a12",
+    "a subscription's answer of nothing": b"\x90\x01\0",
+    "a subscription's answer without a meaning": b"\x90\x03\0\1\x7f",
+    "the end of a subscription without a number": b"\xb0\0",
+    "a long acknowledgement": b"\x40\x81\x10",
+}
+
+
+@pytest.mark.parametrize("packet", WRONG_ANSWERS.values(), ids=WRONG_ANSWERS)
+def test_a_broken_answer_ends_the_connection(packet, serve, caplog):
+    """No thread ends, and nothing is an answer."""
+    endpoint = serve(CONNACK + packet, CONNACK)
+    broker = connect(endpoint.port)
+    broker.ask("mine")
+    broker.start()
+    assert endpoint.ended[0].wait(TIMEOUT_S)
+    assert endpoint.answered[1].wait(TIMEOUT_S)
+    broker.stop()
+    assert endpoint.ended[1].wait(TIMEOUT_S)
+    assert broker.answers() == {}
+    assert "Traceback" not in caplog.text

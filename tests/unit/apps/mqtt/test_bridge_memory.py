@@ -58,6 +58,7 @@ class FakeBroker:
         self.retained, self.n_messages, self.last = {}, 0, {}
         self.removals = []
         self.is_new = False
+        self._asked = {}
 
     def take_connected(self):
         is_new, self.is_new = self.is_new, False
@@ -74,6 +75,17 @@ class FakeBroker:
             self.removals.append(json.loads(publication.payload)["components"])
 
     set_state = publish
+
+    def ask(self, topic):
+        """Answer at once, also that nothing is kept, which real brokers do not say."""
+        self._asked[topic] = self.retained.get(topic, b"")
+
+    def answers(self):
+        answers, self._asked = self._asked, {}
+        return answers
+
+    def end_question(self, topic):
+        self._asked.pop(topic, None)
 
     def pump(self):
         """Send nothing: all was sent."""
@@ -503,7 +515,7 @@ def test_a_product_of_a_trigger_is_no_sensor():
     assert world.bridge._devices._n_components == n_before - 2
     assert fast_sensors(world, trigger_products=[]) == both
     assert world.bridge._devices._n_components == n_before
-    assert fast_sensors(World(has_all_products=True), trigger_products=["fast"]) == both
+    assert fast_sensors(World(subscriptions=("spec/",)), trigger_products=["fast"]) == both
 
 
 def test_sensors_that_an_earlier_bridge_left_are_removed():
@@ -520,3 +532,174 @@ def test_sensors_that_an_earlier_bridge_left_are_removed():
     assert [removal[name] for name in names] == [{"platform": "sensor"}] * 2
     assert not [name for name in world.broker.retained if name.startswith("homeassistant/sensor/")]
     assert "spectrod/box/roof/0/fast/level" in world.broker.retained
+
+
+# ---- what an earlier bridge has described
+
+
+def restarted(earlier, **options):
+    """Return the world of the next bridge beside the same broker."""
+    world = World(**options)
+    world.broker.retained.update(earlier.broker.retained)
+    return world
+
+
+def listed(world, triggers=(), state="running", n=1):
+    """Let a source send nothing but heartbeats."""
+    for _ in range(n):
+        world.send("heartbeat", "hb/roof/", state=state, triggers=triggers)
+        world.step()
+
+
+@pytest.mark.parametrize("state", ["waiting", "running"])
+def test_a_bridge_that_starts_beside_a_silent_source_keeps_its_sensors(state):
+    """Also where the source runs, and has rare values; those that come change nothing."""
+    earlier = World()
+    earlier.steps(10, "roof", products=("dbfs", "fast"), triggers=["alarm"])
+    before = earlier.broker.devices()
+    assert len(before[0]["components"]) == 7
+    world = restarted(earlier)
+    listed(world, ["alarm"] if state == "running" else [], state, n=10)
+    assert world.broker.devices() == before
+    world.steps(10, "roof", products=("dbfs", "fast"), triggers=["alarm"])
+    assert world.broker.devices() == before
+    assert world.broker.removals == []
+
+
+def test_what_is_gone_since_the_last_bridge_is_removed():
+    """A product and a trigger after 10 minutes in which their source runs, and not before."""
+    earlier = World()
+    earlier.steps(10, "roof", products=("dbfs", "gone"), triggers=["alarm", "bell"])
+    old = {name for name, one in earlier.broker.sensors().items() if "gone" in one["name"]}
+    old |= {name for name, one in earlier.broker.sensors().items() if "alarm" in one["name"]}
+    assert len(old) == 4
+    world = restarted(earlier)
+    listed(world, state="waiting", n=2 * N_FORGET)
+    assert old <= set(world.broker.sensors())
+    world.steps(N_FORGET // 2, "roof", triggers=["bell"])
+    assert old <= set(world.broker.sensors())
+    assert world.broker.removals == []
+    world.steps(N_FORGET, "roof", triggers=["bell"])
+    left = {one["name"] for one in world.broker.sensors().values()}
+    assert left == {"state", "dbfs Leq", "dbfs Lmax", "bell", "bell event"}
+    assert {name for one in world.broker.removals for name in one if len(one[name]) == 1} == old
+    assert not [topic for topic in world.broker.retained if "gone" in topic or "alarm" in topic]
+
+
+def test_a_trigger_that_its_source_lists_no_more_is_forgotten():
+    """It goes with its state; one that comes again is there again."""
+    world = World()
+    world.steps(3, "roof", triggers=["alarm"], active_triggers=["alarm"])
+    assert trigger_of(world)["state"] == "on"
+    world.steps(N_FORGET, "roof", triggers=[])
+    assert not [topic for topic in world.broker.retained if "/trigger/" in topic]
+    assert {one["name"] for one in world.broker.sensors().values()} == {
+        "state", "dbfs Leq", "dbfs Lmax"
+    }  # fmt: skip
+    assert world.bridge._known.sources["roof"].active == set()
+    world.steps(3, "roof", triggers=["alarm"])
+    assert trigger_of(world)["state"] == "off"
+    assert "alarm" in {one["name"] for one in world.broker.sensors().values()}
+
+
+def test_a_bridge_that_takes_less_removes_the_rest():
+    """What --subscribe leaves out is no sensor any more."""
+    earlier = World()
+    earlier.steps(10, "roof", triggers=["alarm"])
+    names = {one["name"]: name for name, one in earlier.broker.sensors().items()}
+    world = restarted(earlier, subscriptions=("levels/",))
+    listed(world, ["alarm"], n=5)
+    (removal,) = world.broker.removals
+    gone = {names["dbfs Leq"], names["dbfs Lmax"]}
+    assert {name for name, one in removal.items() if one == {"platform": "sensor"}} == gone
+    assert set(world.broker.sensors()) == set(names.values()) - gone
+
+
+def test_a_quantity_that_the_next_value_lacks_is_removed():
+    """Of a topic that both bridges describe."""
+    earlier = World()
+    earlier.steps(10, "roof")
+    (device,) = earlier.broker.devices()
+    (topic,) = (one for one in earlier.broker.retained if one.startswith("homeassistant/device/"))
+    leq, lmax = (
+        name for name, one in device["components"].items() if one["name"].startswith("dbfs")
+    )
+    assert "leq" in device["components"][leq]["value_template"]
+    world = restarted(earlier)
+    devices = world.bridge._devices
+    listed(world, n=2)
+    (part,) = (one for one in world.bridge._known.sources["roof"].topics)
+    sensors = devices._devices["roof"].parts[part]
+    devices.describe("roof", part, [sensors[leq]], world.now_s)
+    listed(world, n=2)
+    assert world.broker.removals[-1][lmax] == {"platform": "sensor"}
+    assert lmax not in json.loads(world.broker.retained[topic])["components"]
+
+
+HOSTILE = {
+    "no JSON": b"{",
+    "a list": b"[]",
+    "no UTF-8": b'{"components": {"\xff": {}}}',
+    "components that are texts": b'{"components": {"a": "b"}}',
+    "very deep": b'{"components": {"a": ' + b'{"a":' * 50_000 + b"1" + b"}" * 50_000 + b"}}",
+    "an endless number": b'{"components": {"a": {"platform": "sensor", "x": 1e999}}}',
+}
+
+
+@pytest.mark.parametrize("payload", HOSTILE.values(), ids=HOSTILE)
+def test_a_kept_message_that_is_none_is_replaced(payload, caplog):
+    """With a line of the log."""
+    earlier = World()
+    earlier.steps(10, "roof")
+    (topic,) = (one for one in earlier.broker.retained if one.startswith("homeassistant/device/"))
+    world = restarted(earlier)
+    world.broker.retained[topic] = payload
+    world.steps(10, "roof")
+    assert world.broker.devices() == earlier.broker.devices()
+    (line,) = caplog.messages
+    assert line.startswith(f"{topic}: the broker's message is replaced: ")
+    assert len(line) < 400
+
+
+@pytest.mark.parametrize("options", [{}, {"subscriptions": ("",)}])
+def test_components_of_others_in_a_kept_message_are_removed(options):
+    """Of other sources, topics, identities and platforms nothing stays in the message."""
+    earlier = World()
+    earlier.steps(10, "roof", "pond")
+    sensors = earlier.broker.sensors()
+    roof = {name: one for name, one in sensors.items() if "/roof/" in one["state_topic"]}
+    leq = next(name for name, one in roof.items() if one["name"] == "dbfs Leq")
+    odd = {
+        "mine": roof[leq],
+        "strange": roof[leq] | {"unique_id": "strange"},
+        "other": {"platform": "sensor", "unique_id": "other"},
+        leq: roof[leq] | {"state_topic": "spectrod/box/roof/0/dbfs/LAeq"},
+        "lock": {"platform": "lock", "unique_id": "lock"},
+        "a.b": roof[leq] | {"unique_id": "a.b"},
+        "a" * 600: roof[leq],
+    }
+    odd |= {name: one for name, one in sensors.items() if "/pond/" in one["state_topic"]}
+    (topic,) = (one for one in earlier.broker.retained if "device/spectrod-box-roof" in one)
+    world = restarted(earlier, **options)
+    world.broker.retained[topic] = json.dumps({"components": odd}).encode()
+    listed(world, n=5)
+    kept = json.loads(world.broker.retained[topic])["components"]
+    assert [one["name"] for one in kept.values()] == ["state"]
+    removed = {name for one in world.broker.removals for name in one if len(one[name]) == 1}
+    assert removed == set(odd) - {"lock", "a.b", "a" * 600}
+
+
+def test_a_kept_message_is_bounded():
+    """Components without end: as many as there is room for, and others are removed."""
+    earlier = World()
+    earlier.steps(10, "roof")
+    discovery = earlier.bridge._devices.discovery
+    sensors = [one for n in range(3000) for one in discovery.trigger_sensors("roof", f"t{n}")]
+    (topic,) = (one for one in earlier.broker.retained if one.startswith("homeassistant/device/"))
+    world = restarted(earlier)
+    world.broker.retained[topic] = discovery.device("roof", sensors).payload
+    listed(world, n=20)
+    kept = world.broker.sensors()
+    assert sum(one["platform"] == "event" for one in kept.values()) == TRIGGERS_MAX
+    removed = {name for one in world.broker.removals for name in one if len(one[name]) == 1}
+    assert removed == {one.identity for one in sensors} - set(kept)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import spectrod
-from spectrod.apps.mqtt.discovery import BANDS_MAX, Discovery, band_name
+from spectrod.apps.mqtt.discovery import BANDS_MAX, STATE_PART, Discovery, band_name, trigger_part
 from spectrod.apps.mqtt.mqtt_topics import OFFLINE, ONLINE, UNREACHABLE, Publication, Topics
 from spectrod.wire.headers import EventHeader, LevelsHeader, TriggerFacts
 from spectrod.wire.interval_levels import Meter
@@ -310,6 +310,35 @@ def levels_frame(names, units, values, **fields):
         }
     )  # fmt: skip
     return LevelsFrame("levels/mic1/0/meter/", header, np.array(values), missed=3)
+
+
+def test_a_component_is_of_what_it_describes(golden):
+    """Its identity and its topic say what, and nothing else has both."""
+    discovery = Discovery("homeassistant", TOPICS, 10.0, qos=1)
+    frame, bands, meta = golden["spectrum"], golden["bands"], golden["bands_meta"]
+    levels = levels_frame(("LAeq", "level", "bands", "event"), ("dB",) * 4, np.zeros(4))
+    described = {
+        frame.topic: discovery.level_sensors(frame.topic, Meter(frame).levels()),
+        bands.topic: discovery.band_sensors(bands.topic, Meter(bands).levels(), meta.f),
+        levels.topic: discovery.quantity_sensors(levels),
+        STATE_PART: [discovery.state_sensor("mic1")],
+        trigger_part("mic1", "hum"): discovery.trigger_sensors("mic1", "hum"),
+    }
+    made = [
+        (part, one.identity, json.loads(one.config)["state_topic"])
+        for part, components in described.items()
+        for one in components
+    ]
+    assert len(made) == 2 + len(meta.f) + 4 + 1 + 2
+    topics = {topic for _, _, topic in made}
+    for part, identity, own in made:
+        assert discovery.part_of("mic1", identity, own) == part
+        assert discovery.part_of("mic2", identity, own) == ""
+        assert discovery.part_of("mic1", f"{identity}0", own) == ""
+        found = {discovery.part_of("mic1", identity, topic) for topic in topics - {own}}
+        assert found == {""}
+    for topic in ("", "spectrod/box/mic1/", "spectrod/box/mic1/a/b/c/d", "spectrod/box/mic1/#"):
+        assert discovery.part_of("mic1", made[0][1], topic) == ""
 
 
 def test_each_sound_level_has_a_topic_of_its_own():
