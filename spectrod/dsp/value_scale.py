@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.dsp.calibration import ChannelCalibration, Response, common_text
-from spectrod.dsp.calibration.level_reference import squared
+from spectrod.dsp.level_reference import squared
 from spectrod.dsp.units import (
     FLOOR_DBFS,
     FULL_SCALE_SINE_FS2,

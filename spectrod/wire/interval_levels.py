@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spectrod.dsp.calibration.level_reference import squared, stated_reference
+from spectrod.dsp.level_reference import squared, stated_reference
 from spectrod.dsp.units import (
     FLOOR_DBFS,
     FULL_SCALE_SINE_FS2,

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from spectrod.dsp.interval_flags import FLAG_ATTRIBUTES, flags_of
+from spectrod.dsp.level_reference import stated_reference
+from spectrod.dsp.level_terms import level_terms
 from spectrod.dsp.measurement_columns import (
     DURATION,
     EFFORT_ATTRIBUTES,
@@ -132,8 +134,8 @@ class MessageTable(ArrowTable):
     def to_xarray(self) -> Any:
         """Return the messages as an ``xarray.Dataset``, over time and channel.
 
-        Names, units, flags and other attributes are those of NetCDF files of measurements, but for
-        CF's names of levels. Values are NaN, and have no flag, where a message is missing.
+        Names, units, flags and other attributes of variables are those of NetCDF files of
+        measurements. Values are NaN, and have no flag, where a message is missing.
 
         Raises
         ------
@@ -155,13 +157,16 @@ class MessageTable(ArrowTable):
         headers = self._rows.values()
         times = np.array([h.t_utc_ns for h in headers], "datetime64[ns]")
         efforts = np.array([h.n_samples / h.fs for h in headers])
+        references = [stated_reference(one) for one in self._references()]
         dims = "time", "channel"
         found = {
             "effort": ("time", efforts, EFFORT_ATTRIBUTES),
             "flags": (dims, flags, _without_coordinates(FLAG_ATTRIBUTES)),
         }
         for k, (name, quantity) in enumerate(zip(names, quantities, strict=True)):
-            found[name] = (dims, values[k], value_attributes(quantity, self._units(k)))
+            attributes = value_attributes(quantity, self._units(k))
+            attributes |= level_terms(quantity, references)
+            found[name] = (dims, values[k], attributes)
         coordinates = {
             "time": ("time", times, _TIME_ATTRIBUTES),
             "channel_name": ("channel", channels, {"long_name": "name of the channel"}),
@@ -197,6 +202,11 @@ class MessageTable(ArrowTable):
         by_interval = self._by_channel[channel]
         return [by_interval.get(interval) for interval in self._rows]
 
+    def _references(self) -> list[str]:
+        """Return what units of levels refer to, each once."""
+        headers = [one.header for found in self._by_channel.values() for one in found.values()]
+        return list(dict.fromkeys(one.ref for one in headers))
+
     def _about(self) -> dict[str, Any]:
         first = self._first
         h = first.header
@@ -207,7 +217,7 @@ class MessageTable(ArrowTable):
             "product": first.product,
             "sample_rate_hz": h.fs,
             "interval_s": h.interval_s,
-            "reference": ", ".join(dict.fromkeys(one.ref for one in headers)),
+            "reference": ", ".join(self._references()),
             "calibration": ", ".join(cal_ids) or "none: of digital full scale",
         }
 

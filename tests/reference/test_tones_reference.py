@@ -7,8 +7,8 @@ import pytest
 
 from spectrod.analysis.spectrogram import spectrogram
 from spectrod.dsp.calibration.channel_calibration import ChannelCalibration, full_scale_level_db
-from spectrod.dsp.calibration.level_reference import parse_reference
 from spectrod.dsp.calibration.response import make_response
+from spectrod.dsp.level_reference import parse_reference
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.weighting import power_factors
 from spectrod.lib.errors import ConfigError, InputError

@@ -12,9 +12,9 @@ from spectrod.dsp.calibration.file import (
     calibration_of,
     load_calibration,
 )
-from spectrod.dsp.calibration.level_reference import SPL_UNIT, Reference, parse_reference
 from spectrod.dsp.calibration.response import Response
 from spectrod.dsp.calibration.validity import Validity, common_validity, outside_validity
+from spectrod.dsp.level_reference import SPL_UNIT, Reference, parse_reference
 
 __all__ = [
     "SPL_UNIT",

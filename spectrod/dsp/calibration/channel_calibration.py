@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from spectrod.dsp.calibration.level_reference import Reference
 from spectrod.dsp.calibration.response import Response
 from spectrod.dsp.calibration.validity import ALWAYS, Validity
+from spectrod.dsp.level_reference import Reference
 
 FULL_SCALE_DB_MIN, FULL_SCALE_DB_MAX = -200.0, 300.0
 """Bounds on the level of digital full scale [dB re the reference]."""

@@ -20,11 +20,11 @@ from spectrod.dsp.calibration.channel_calibration import (
     full_scale_level_db,
     identity,
 )
-from spectrod.dsp.calibration.level_reference import Reference, parse_reference
 from spectrod.dsp.calibration.response import FREQUENCY_MAX_HZ, Response, make_response
 from spectrod.dsp.calibration.response_text import parse_response
 from spectrod.dsp.calibration.sensitivity import parse_sensitivity
 from spectrod.dsp.calibration.validity import parse_validity
+from spectrod.dsp.level_reference import Reference, parse_reference
 from spectrod.lib.errors import ConfigError
 from spectrod.lib.regular_files import read_regular
 from spectrod.lib.text import printable, reason_of

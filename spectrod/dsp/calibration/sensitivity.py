@@ -3,7 +3,7 @@
 import math
 import re
 
-from spectrod.dsp.calibration.level_reference import PREFIXES, split_unit
+from spectrod.dsp.level_reference import PREFIXES, split_unit
 from spectrod.lib.errors import ConfigError
 
 SENSITIVITY_MIN, SENSITIVITY_MAX = 1e-9, 1e6

@@ -9,8 +9,8 @@ import msgspec
 import numpy as np
 
 from spectrod.dsp.calibration import ChannelCalibration, Validity
-from spectrod.dsp.calibration.level_reference import Reference
 from spectrod.dsp.interval_flags import FLAGS
+from spectrod.dsp.level_reference import Reference
 from spectrod.dsp.units import NS_PER_S
 from spectrod.formats.values.measurement_description import MeasurementDescription
 from spectrod.lib.errors import InputError

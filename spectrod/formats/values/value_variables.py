@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectrod.dsp.interval_flags import FLAG_ATTRIBUTES
+from spectrod.dsp.level_terms import level_terms
 from spectrod.dsp.measurement_columns import EFFORT_ATTRIBUTES, value_attributes, variable_name
 from spectrod.dsp.units import NS_PER_S
 from spectrod.formats.export.attributes import CONVENTIONS, VOCABULARY, iso_time
 from spectrod.formats.export.layout import EPOCH, Variable, plain
 from spectrod.formats.export.site import with_numbers
-from spectrod.formats.values.level_terms import level_terms
 from spectrod.formats.values.measurement_description import MeasurementDescription
 from spectrod.formats.values.measurement_table import begin_ns
 from spectrod.lib.time_zones import offset_s
@@ -193,7 +193,8 @@ def _attributes(quantity: Quantity, about: MeasurementDescription) -> dict[str, 
 
 
 def _values(quantity: Quantity, about: MeasurementDescription) -> Variable:
-    attributes = _attributes(quantity, about) | level_terms(quantity, about.calibrations)
+    references = [None if one is None else one.reference for one in about.calibrations]
+    attributes = _attributes(quantity, about) | level_terms(quantity.name, references)
     if quantity.is_of_all_channels:
         return Variable(_variable_name(quantity), ("time",), "<f8", attributes)
     attributes["coordinates"] = "channel_name channel_unit"

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from spectrod.dsp.level_terms import LEVEL_NAME
 from spectrod.dsp.weighting import Weighting
 from spectrod.lib.errors import ConfigError
 from spectrod.lib.suggestions import did_you_mean
@@ -47,10 +48,6 @@ _LEAST_PERCENTILE_S = 1.0
 _OF_DAYS = ": a day; values of shorter intervals are a measurement of their own"
 _NAME_MAX = 32
 
-_LEVEL = re.compile(
-    r"L(?P<weighting>[ACZ])"
-    r"(?:(?P<sum>eq|E|peak)|(?P<time>[FSI])(?P<extreme>max|min)?(?P<percent>\d{1,2}(?:\.\d{1,3})?)?)"
-)
 _EXCEEDED = re.compile(r"L(\d{1,2}(?:\.\d{1,3})?)")
 _SUMS: dict[str, Kind] = {"eq": "eq", "E": "exposure", "peak": "peak_level"}
 _EXAMPLES = (
@@ -154,7 +151,7 @@ def parse_quantity(name: str) -> LevelQuantity:
     exceeded = _EXCEEDED.fullmatch(name)
     if exceeded is not None:
         return LevelQuantity(name, "percentile", "level", "A", "F", _percent(name, exceeded[1]))
-    match = _LEVEL.fullmatch(name)
+    match = LEVEL_NAME.fullmatch(name)
     if match is None or (match["extreme"] and match["percent"]):
         raise ConfigError(
             f"quantity={name!r}: must be a level such as LAeq, LAFmax, L10, LCpeak, LUFS_I, "

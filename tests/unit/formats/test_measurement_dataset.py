@@ -7,7 +7,7 @@ import xarray
 
 from spectrod.cli import main
 from spectrod.dsp.calibration import Calibration, ChannelCalibration
-from spectrod.dsp.calibration.level_reference import parse_reference
+from spectrod.dsp.level_reference import parse_reference
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.formats.values.arrow_tables import MeasurementTable
 from spectrod.formats.values.value_netcdf import ValueNetcdfWriter

@@ -9,7 +9,10 @@ import pytest
 import xarray
 
 from spectrod.client import MessageTable
+from spectrod.daemon.publisher.interval_encoder import IntervalEncoder
+from spectrod.dsp.calibration import Calibration, ChannelCalibration
 from spectrod.dsp.interval_flags import IntervalFlag
+from spectrod.dsp.level_reference import parse_reference
 from spectrod.formats.values.arrow_tables import MeasurementTable
 from spectrod.lib import optional_packages
 from spectrod.lib.errors import InputError, UnavailableError
@@ -155,6 +158,35 @@ def test_its_dataset_is_that_of_the_rows(names):
     assert made.time.values.tolist() == due.t_utc_ns.values.tolist()
     assert made.time.attrs == due.time.attrs
     assert (made.attrs["source"], made.attrs["interval_s"]) == ("mic", 1.0)
+
+
+@pytest.mark.parametrize("reference", ["20 uPa", "1 uPa", "1e-6 Pa", "1 V", "2 m/s2"])
+def test_levels_that_are_calibrated_have_the_names_of_files(reference):
+    """CF's standard names and units, and terms of ISO 18405, as MeasurementTable has them."""
+    quantities = ["LZeq", "LZE", "LZpeak", "LZFmax", "LZF10", "LZS", "LAeq", "rms"]
+    calibration = ChannelCalibration(parse_reference(reference), 120.0)
+    calibrations = [calibration] * 2
+    meter = LevelMeter(
+        FS, channels=2, quantities=quantities, full_scale_db=[120.0] * 2, utc_ns=BEGIN_NS
+    )
+    noise = np.random.default_rng(2).uniform(-0.5, 0.5, (2, 16_000))
+    rows = [*meter.push(noise), *meter.finish()]
+    encoder = IntervalEncoder(
+        "mic", (), "meter", meter.quantities, fs=FS, interval_s=1.0, calibrations=calibrations
+    )
+    fields = encoder._fields[0]
+    messages = [message(row, k, **fields) for row in rows for k in range(2)]
+    made = MessageTable(messages).to_xarray()
+    about = Calibration("cal.toml", calibration, {})
+    due = MeasurementTable(rows, meter, calibration=about).to_xarray()
+    for name in quantities:
+        assert made[name].attrs == due[name].attrs
+    assert ("standard_name" in made.LZeq.attrs) == reference.endswith("Pa")
+    del messages[0]
+    assert MessageTable(messages).to_xarray().LZeq.attrs == due.LZeq.attrs
+    strange = [message(row, 1, "other", **fields | {"ref": "full scale"}) for row in rows]
+    mixed = MessageTable([*messages, *strange]).to_xarray()
+    assert "standard_name" not in mixed.LZeq.attrs
 
 
 def test_a_dataset_of_lost_messages_has_no_values_there():
