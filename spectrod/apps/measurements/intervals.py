@@ -29,6 +29,8 @@ from spectrod.cli.times import wait_for_start, zone_of_times
 from spectrod.formats.event_files import format_of
 from spectrod.formats.figure.drawing import need_matplotlib
 from spectrod.formats.figure.measurement_figure import MeasurementFigureWriter
+from spectrod.formats.values.by_date_writer import SUFFIX as BY_DATE
+from spectrod.formats.values.by_date_writer import ByDateWriter
 from spectrod.formats.values.measurement_description import MeasurementDescription, describe
 from spectrod.formats.values.value_writer import (
     CSV_FORMS,
@@ -56,7 +58,7 @@ FILES = " ".join(SUFFIXES)
 Write = Callable[[Sequence[Measurement]], None]
 """Takes complete rows."""
 
-Writer = ValueWriter | TrackWriter
+Writer = ValueWriter | ByDateWriter | TrackWriter
 """Writes complete rows, or the tracks that are in them."""
 
 _INTERRUPTED = 130
@@ -96,6 +98,12 @@ def add_output(
         help=f"of {csv_files}: all digits and comments, or dates and numbers for spreadsheets; "
         f"-comma: decimal commas and semicolons, as in German and French ({CSV_FORMS[0]})",
     )
+    parser.add_argument(
+        "--by-date",
+        action="store_true",
+        help=f"write -o FOLDER/NAME{BY_DATE} as FOLDER/date=YYYY-MM-DD/NAME{BY_DATE}, a file for "
+        "each date of UTC, which DuckDB and polars read as one table",
+    )
     add_figure_look(parser)
 
 
@@ -111,6 +119,8 @@ def check_output(
     UnavailableError
         If a figure needs a package that is not installed.
     """
+    if args.by_date:
+        raise ConfigError("--by-date: must be with --interval")
     for path in args.output:
         suffix = Path(path).suffix.lower()
         if suffix not in suffixes:
@@ -131,10 +141,7 @@ def _defaults(word: str) -> MeasurementConfig:
 def run(args: argparse.Namespace, defaults: MeasurementConfig | None = None) -> int:
     """Measure to the end of the source or of the duration, or until Ctrl-C."""
     defaults = defaults or _defaults(args.command)
-    paths, tracks = [Path(one) for one in args.output], _tracks(args)
-    for path in paths:
-        check_suffix(path)
-    _check_csv(args, paths)
+    paths, tracks = _files(args), _tracks(args)
     look = figure_look(args, paths)
     outputs = [*args.output, *map(str, tracks)]
     check_outputs(outputs, Path(args.source) if Path(args.source).is_file() else None)
@@ -163,6 +170,8 @@ def run(args: argparse.Namespace, defaults: MeasurementConfig | None = None) -> 
             assert isinstance(meter, FrameMeter)
             points = args.track_points
             return TrackWriter(path, measured, about, meter.spec, has_points=points)
+        if args.by_date and path.suffix.lower() == BY_DATE:
+            return ByDateWriter(path, about)
         writer = open_writer(path, about, args.csv or CSV_FORMS[0])
         if isinstance(writer, MeasurementFigureWriter):
             writer.look = look
@@ -217,7 +226,8 @@ def _measure(
                 text = _count(n_rows - n_days, n_days, about)
                 if isinstance(writer, TrackWriter):
                     text = writer.count_text
-                print(f"# {printable(path)}: {text}")
+                shown = writer.pattern if isinstance(writer, ByDateWriter) else path
+                print(f"# {printable(shown)}: {text}")
             periods.report()
     finally:
         with interrupts_held():
@@ -234,10 +244,17 @@ def _write_total(meter: IntervalMeter, writers: list[Writer]) -> None:
             writer.write_total(total)
 
 
-def _check_csv(args: argparse.Namespace, paths: Sequence[Path]) -> None:
-    """Refuse a form of CSV files if there are none; raises ConfigError."""
-    if args.csv and not any(path.suffix.lower() == ".csv" for path in paths):
+def _files(args: argparse.Namespace) -> list[Path]:
+    """Return the files of rows; raises ConfigError for options of files that are not there."""
+    paths = [Path(one) for one in args.output]
+    for path in paths:
+        check_suffix(path)
+    suffixes = {path.suffix.lower() for path in paths}
+    if args.csv and ".csv" not in suffixes:
         raise ConfigError(f"--csv {args.csv}: must be with -o NAME.csv")
+    if args.by_date and BY_DATE not in suffixes:
+        raise ConfigError(f"--by-date: must be with -o NAME{BY_DATE}")
+    return paths
 
 
 def _count(n_intervals: int, n_days: int, about: MeasurementDescription) -> str:

@@ -4,7 +4,9 @@ import csv
 import errno
 import json
 import os
+import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import arro3.core
@@ -17,9 +19,11 @@ import soundfile
 from spectrod.cli import main
 from spectrod.formats.export import disk
 from spectrod.formats.values import value_parquet
+from spectrod.formats.values.by_date_writer import ByDateWriter
 from spectrod.formats.values.measurement_description import MeasurementDescription
 from spectrod.formats.values.value_parquet import ValueParquetWriter
-from spectrod.lib.errors import ConfigError
+from spectrod.lib.errors import ConfigError, InputError
+from spectrod.measure.levels import LevelMeter
 
 FS = 8000
 START = ["--start-time", "2026-03-01T12:00:00.25Z"]
@@ -144,3 +148,125 @@ def test_a_missing_library_is_named(monkeypatch, capsys):
     assert main(["levels", "a.wav", "-o", "a.parquet"]) == 69
     assert "pip install 'spectrod[parquet]'" in capsys.readouterr().err
     assert [one.name for one in Path().iterdir()] == ["a.wav"]
+
+
+# ---- a file for each date
+
+MIDNIGHT = ["--start-time", "2026-03-01T23:59:58.9Z"]
+DATES = ["2026-03-01", "2026-03-02"]
+HUT = Path("levels/deployment=hut")
+DAYS = ["--interval", "1h", "--quantity", "LAeq,Lden", "--time-zone", "Europe/Berlin"]
+OUTPUT = ["-o", f"{HUT}/a.parquet", "--by-date"]
+
+
+def of_dates(name="a.parquet"):
+    """Return the files of dates, and nothing else that lies in their folders."""
+    found = sorted(str(one.relative_to(HUT)) for one in HUT.rglob("*") if one.is_file())
+    assert all(one.endswith(f"/{name}") for one in found)
+    return [one.removeprefix("date=").removesuffix(f"/{name}") for one in found]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_files_of_dates_have_the_rows_of_one_file(command, capsys):
+    """With the same columns and metadata, cut at midnight of UTC, whatever the time zone."""
+    options = [one for one in COMMANDS[command] if one not in START]
+    options += [*MIDNIGHT, "--time-zone", "Asia/Tokyo"]
+    assert main([command, "a.wav", *options, *OUTPUT, "-o", "whole.csv"]) == 0
+    assert f"# {HUT}/date=*/a.parquet: " in capsys.readouterr().out
+    assert main([command, "a.wav", *options, "-o", "whole.parquet"]) == 0
+    assert of_dates() == DATES
+    due = arro3.io.read_parquet("whole.parquet").read_all()
+    tables = [arro3.io.read_parquet(HUT / f"date={one}/a.parquet").read_all() for one in DATES]
+    assert [[(one.name, one.type) for one in table.schema] for table in tables] == [
+        [(one.name, one.type) for one in due.schema]
+    ] * 2
+    for table in tables:
+        about = {name for name, text in table.schema.metadata_str.items()
+                 if text != due.schema.metadata_str[name]}  # fmt: skip
+        assert about <= {"history", "date_created"}  # a second may lie between two files
+    for name in due.column_names:
+        cells = [one.as_py() for table in tables for one in table[name]]
+        np.testing.assert_equal(cells, [one.as_py() for one in due[name]])
+    for date, table in zip(DATES, tables, strict=True):
+        times = table["time"].cast(arro3.core.DataType.timestamp("ns", tz="UTC"))
+        assert {f"{one.as_py():%Y-%m-%d}" for one in times} == {date}
+
+
+def test_duckdb_reads_files_of_dates_as_one_table():
+    """With the deployment and the date as columns."""
+    duckdb = pytest.importorskip("duckdb")
+    assert main(["levels", "a.wav", *MIDNIGHT, *OUTPUT, "--interval", "500ms"]) == 0
+    found = duckdb.sql(
+        "SELECT deployment, date::VARCHAR, count(*) FROM 'levels/**/*.parquet' GROUP BY ALL "
+        "ORDER BY ALL"
+    ).fetchall()
+    assert found == [("hut", DATES[0], 3), ("hut", DATES[1], 3)]
+
+
+def test_a_file_of_a_date_replaces_that_of_its_name(monkeypatch, capsys):
+    """A run again has the same files; what fails leaves those of earlier dates, and no part."""
+    for date in DATES:
+        (HUT / f"date={date}").mkdir(parents=True)
+        (HUT / f"date={date}/a.parquet").write_bytes(b"before")
+    finish = ValueParquetWriter._close
+
+    def fail(writer):
+        if DATES[1] in str(writer.path):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        finish(writer)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ValueParquetWriter, "_close", fail)
+        assert main(["levels", "a.wav", *MIDNIGHT, *OUTPUT]) != 0
+    assert "date=2026-03-02/a.parquet: No space left on device" in capsys.readouterr().err
+    assert of_dates() == DATES
+    assert (HUT / f"date={DATES[1]}/a.parquet").read_bytes() == b"before"
+    found, _ = read(HUT / f"date={DATES[0]}/a.parquet")
+    assert main(["levels", "a.wav", *MIDNIGHT, *OUTPUT]) == 0
+    assert of_dates() == DATES
+    again, _ = read(HUT / f"date={DATES[0]}/a.parquet")
+    assert again["LAeq@0"].to_pylist() == found["LAeq@0"].to_pylist()
+    assert read(HUT / f"date={DATES[1]}/a.parquet")[0]["LAeq@0"].to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["levels", "a.wav", "--by-date"], r"--by-date: must be with -o NAME\.parquet"),
+        (["levels", "a.wav", "--by-date", "-o", "a.csv"], "--by-date: must be with -o NAME"),
+        (["tones", "a.wav", "--by-date", "-o", "a.csv"], "--by-date: must be with --interval"),
+        (["transfer", "a.wav", "--by-date", "-o", "a.csv"], "--by-date: must be with --interval"),
+        (["levels", "a.wav", *OUTPUT], "--by-date: .*a.parquet: the date of the samples is unkn"),
+        (
+            ["levels", "a.wav", *START, *OUTPUT, *DAYS],
+            "--by-date: .*a.parquet: times ascend, so it has no days beside their intervals",
+        ),
+    ],
+)
+def test_dates_need_files_of_rows_with_dates(arguments, error, capsys):
+    """One error, and no file."""
+    assert main(arguments) != 0
+    assert re.search(error, capsys.readouterr().err)
+    assert [one for one in Path().rglob("*") if one.is_file()] == [Path("a.wav")]
+
+
+def test_times_of_dates_ascend():
+    """A clock that goes back over midnight ends the file of the later date."""
+    rows, meter = [], LevelMeter(FS, channels=2, interval_s=1.0, utc_ns=1_772_323_200 * 10**9)
+    rows = [*meter.push(np.full((2, 2 * FS), 0.1)), *meter.finish()]
+    about = MeasurementDescription(
+        "x", ("0", "1"), tuple(meter.quantities), (None, None), float(FS), 1.0, "start", "",
+        has_utc=True, software="spectrod 1.2.3",
+    )  # fmt: skip
+    HUT.mkdir(parents=True)
+    writer = ByDateWriter(HUT / "a.parquet", about)
+    with pytest.raises(InputError, match=r"date=\*/a\.parquet: nothing to write: no samples"):
+        writer.finish()
+    writer.write(rows[0])
+    early = replace(rows[1], begin_utc_ns=rows[0].begin_utc_ns - 1)
+    with pytest.raises(InputError, match="2026-02-28 after 2026-03-01: times must ascend"):
+        writer.write(early)
+    writer.abort()
+    assert of_dates() == []
+    with pytest.raises(ConfigError, match=r"--by-date: a\.csv: must end in \.parquet"):
+        ByDateWriter(Path("a.csv"), about)
