@@ -92,7 +92,7 @@ class Watcher:
         """Return the components of the next device message whose components have these names."""
         while True:
             message = self.next(lambda topic, _: topic.startswith("homeassistant/device/"))
-            components = json.loads(message.payload)["components"].values()
+            components = json.loads(message.payload).get("components", {}).values()
             if {one.get("name") for one in components} == set(names):
                 return {one["name"]: one for one in components}
 
@@ -276,6 +276,22 @@ def test_a_bridge_that_restarts_beside_a_silent_source_keeps_its_sensors(
     gone = {"platform": "sensor"}
     assert removal == {name: before[name] if name == state else gone for name in before}
     assert device_messages(watch(broker), lambda _: True) == [rest]
+
+
+def test_a_kept_message_that_is_too_long_is_replaced(mosquitto, watch, bridge, start_daemon):
+    """It ends two connections, and not every one."""
+    endpoint = start_daemon().publisher.endpoints[0]
+    broker = mosquitto()
+    broker.start()
+    watcher = watch(broker)
+    watcher.keep("homeassistant/device/spectrod-box-tone-0eededec/config", b" " * (2 << 20) + b"{}")
+    started = bridge(endpoint, url(broker), "--discovery", "homeassistant")
+    for _ in range(2):
+        started.wait_for_line("the connection is lost")
+    messages = watch(broker)
+    messages.components(*LEVELS)
+    assert started.terminate() == 0
+    assert started.log.count("the connection is lost") == 2
 
 
 def test_messages_of_earlier_versions_are_replaced(mosquitto, watch, bridge, start_daemon):

@@ -4,6 +4,7 @@ A device message replaces the one before. That of a bridge that has started woul
 component whose values have not come yet, so it has those of the message before as well.
 """
 
+import math
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any, Final, NamedTuple, Protocol
@@ -15,6 +16,8 @@ from spectrod.lib.json_text import decode_json
 
 ANSWER_S: Final = 3.0
 """Longest time from the question to the message: a broker that has none says nothing [s]."""
+CONNECTIONS_MAX: Final = 2
+"""Connections on which a message is asked for: one that is too long ends each of them."""
 KEPT_MAX: Final = 8192
 """Maximum number of components of a message that are read."""
 _CONFIG_MAX_BYTES: Final = 4096
@@ -46,6 +49,7 @@ class KeptDevices:
         self._broker = broker
         self._discovery = discovery
         self._asked: dict[str, tuple[str, float]] = {}
+        self._n_asked: dict[str, int] = {}
         self._read: set[str] = set()
 
     def is_read(self, source: str) -> bool:
@@ -61,22 +65,31 @@ class KeptDevices:
             if source not in self._read and source not in self._asked:
                 topic = self._discovery.device_topic(source)
                 self._asked[source] = topic, now_s + ANSWER_S
+                self._n_asked[source] = self._n_asked.get(source, 0) + 1
                 self._broker.ask(topic)
         answers = self._broker.answers() if self._asked else {}
         for source, (topic, until_s) in list(self._asked.items()):
             if topic in answers or now_s >= until_s:
                 self._end(source)
+                del self._n_asked[source]
                 self._read.add(source)
                 yield source, answers.get(topic, b"")
 
     def ask_again(self) -> None:
-        """Ask what has no answer once more: a new connection knows no question."""
-        for source in list(self._asked):
-            self._end(source)
+        """Ask what has no answer once more: a new connection knows no question.
+
+        After ``CONNECTIONS_MAX`` of them there is no answer.
+        """
+        for source, (topic, _) in list(self._asked.items()):
+            if self._n_asked[source] < CONNECTIONS_MAX:
+                self._end(source)
+            else:
+                self._asked[source] = topic, -math.inf
 
     def forget(self, source: str) -> None:
         """Forget a source."""
         self._read.discard(source)
+        self._n_asked.pop(source, None)
         if source in self._asked:
             self._end(source)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from spectrod.apps.mqtt.discovery import Discovery
-from spectrod.apps.mqtt.kept_devices import ANSWER_S, KeptDevices
+from spectrod.apps.mqtt.kept_devices import ANSWER_S, CONNECTIONS_MAX, KeptDevices
 from spectrod.apps.mqtt.mqtt_topics import Topics
 
 DISCOVERY = Discovery("ha", Topics("spectrod", "box"), 10.0, qos=1)
@@ -78,3 +78,13 @@ def test_a_source_that_is_forgotten_is_new_when_it_comes_again(broker, kept):
     kept.forget("roof")
     assert list(kept.read([], 100.0)) == []
     assert [what for what, _ in broker.calls] == ["ask", "end", "ask", "end"]
+
+
+def test_what_ends_each_connection_is_not_asked_for_again(broker, kept):
+    """A message that is too long; the bridge then replaces it."""
+    for _ in range(CONNECTIONS_MAX):
+        assert list(kept.read(["roof"], 0.0)) == []
+        kept.ask_again()
+    assert list(kept.read(["roof"], 0.0)) == [("roof", b"")]
+    assert [what for what, _ in broker.calls] == ["ask", "end"] * CONNECTIONS_MAX
+    assert (kept._asked, kept._n_asked) == ({}, {})
