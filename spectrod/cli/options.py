@@ -11,8 +11,9 @@ from spectrod.config.settings import AnalysisConfig, SourceConfig
 from spectrod.lib.durations import TIME_FORMS
 from spectrod.lib.errors import ConfigError
 
-_OTHER_FLAGS = ("uri", "name", "channel_names")
-"""Keys of ``[source]`` for which commands have arguments of their own."""
+_OTHER_FLAGS = ("uri", "name", "channel_names", "time_zone")
+"""Keys of ``[source]`` for which commands have arguments of their own, or none: ``--time-zone`` is
+the zone of what a command writes."""
 _OF_SOURCE = [key for key in msgspec.structs.fields(SourceConfig) if key.name not in _OTHER_FLAGS]
 _OF_IQ = ("iq", "center_frequency_hz")
 _OF_ANALYSIS = msgspec.structs.fields(AnalysisConfig)

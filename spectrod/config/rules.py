@@ -403,6 +403,7 @@ def _products_of(source: SourceTable) -> tuple[str, ...]:
     source.check_format()
     check_time_format(source.time_format)
     find_zone(source.files_zone, "files_zone")
+    find_zone(source.time_zone)
     source.site.check()
     unnamed = msgspec.structs.replace(source, channel_names=(), calibration="")
     specs = unnamed.specs(source.known_fs, n_known or source.default_channels)

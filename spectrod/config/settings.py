@@ -35,6 +35,7 @@ from spectrod.lib.site import SITE_KEYS, Depth, Height, Latitude, Longitude, Sit
 from spectrod.measure.kinds import KINDS
 from spectrod.measure.measurement_config import MeasurementConfig
 from spectrod.measure.triggers.trigger_config import RECORDER_TRIGGERS, TriggerConfig
+from spectrod.wire.headers import ZONE_MAX_CHARS
 
 Endpoints = Annotated[tuple[str, ...], Meta(min_length=1)]
 _IS_PATH = Meta(extra={"is_path": True})
@@ -127,6 +128,7 @@ class SourceConfig(Struct, frozen=True):
         ),
     ] = ""
     strict: Annotated[bool, flag("", "stop at the first file that cannot be read in full")] = False
+    time_zone: Annotated[str, Meta(max_length=ZONE_MAX_CHARS)] = ""
     latitude: Latitude | UnsetType = UNSET
     longitude: Longitude | UnsetType = UNSET
     depth_m: Depth | UnsetType = UNSET

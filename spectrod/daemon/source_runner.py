@@ -27,6 +27,7 @@ from spectrod.daemon.metered_source import MeteredSource
 from spectrod.daemon.pipeline import Pipeline
 from spectrod.daemon.publisher.interval_encoder import IntervalEncoder
 from spectrod.daemon.publisher.publisher import Publisher
+from spectrod.daemon.publisher.topic_encoder import StatedFacts
 from spectrod.daemon.validity_watch import ValidityWatch
 from spectrod.dsp.notes import bands_blurred, bands_left_out, frames_leave_out, rows_leave_out
 from spectrod.dsp.spectrum import SpectrumSpec
@@ -37,6 +38,7 @@ from spectrod.lib.job_pool import JobPool, PoolJob, Steps, Wait
 from spectrod.lib.latency import LatencyCounts
 from spectrod.lib.names import find_product
 from spectrod.lib.stats import CaptureStats, Stats
+from spectrod.lib.time_zones import zone_name
 from spectrod.lib.wakeup import Wakeup
 from spectrod.lib.worker import Worker
 from spectrod.measure.kinds import KINDS
@@ -161,7 +163,7 @@ class SourceRunner:
             self.stats,
             self.table.channel_names,
             self.demand.want,
-            self.table.site.attributes,
+            StatedFacts(self.table.site.attributes, zone_name(self.table.time_zone)),
         )
         if self.pipeline:
             self.pipeline.attach(self._feed, wants=False)

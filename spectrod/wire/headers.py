@@ -32,6 +32,8 @@ TRACKS_MAX: Final = 1024
 """Upper bound on the number of tracks in a message of tones."""
 NAME_MAX_CHARS: Final = 64
 """Length of a name in a topic [characters]."""
+ZONE_MAX_CHARS: Final = 64
+"""Length of the name of a time zone [characters]."""
 CHECKS_MAX: Final = 4 * CHANNELS_MAX
 """Upper bound on the number of texts in ``checks``."""
 HEADER_MAX_BYTES: Final = 64 * 1024
@@ -78,6 +80,7 @@ ATTRIBUTE_MAX_CHARS: Final = 512
 """Length of a value among them [characters]."""
 _Attribute = Annotated[str, Rule(max_length=ATTRIBUTE_MAX_CHARS)]
 _Attributes = Annotated[dict[_ChannelName, _Attribute], Rule(max_length=ATTRIBUTES_MAX)]
+_ZoneName = Annotated[str, Rule(max_length=ZONE_MAX_CHARS)]
 # Python's $ also matches before a final newline.
 _Topic = Annotated[str, Rule(pattern=r"^([A-Za-z0-9._-]{1,64}/){4}$(?!\n)")]
 _Checks = Annotated[tuple[str, ...], Rule(max_length=CHECKS_MAX)]
@@ -340,6 +343,9 @@ class MetaHeader(msgspec.Struct, frozen=True, kw_only=True):
     absent without a response. Values beyond have the stated sensitivity alone."""
     attributes: _Attributes | msgspec.UnsetType = msgspec.UNSET
     """Where the source is, and what it is, by names of ACDD 1.3; absent where nothing is stated."""
+    time_zone: _ZoneName | msgspec.UnsetType = msgspec.UNSET
+    """Time zone of the place where the source is, by its name in the IANA database, which the
+    receiver may not know; absent where none is stated."""
 
 
 class IntervalTopic(msgspec.Struct, frozen=True):

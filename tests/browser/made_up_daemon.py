@@ -49,8 +49,8 @@ class MadeUpDaemon:
     ----------
     live : callable or None
         Returns the levels of the next row (n_values,); called from the daemon's thread.
-    fields, beat_fields : dict
-        Fields of the headers of live rows and of heartbeats that differ from usual ones.
+    fields, beat_fields, meta_fields : dict
+        Fields of the headers of live rows, heartbeats and descriptions that differ from usual ones.
     n_rows : int
         Rows that were sent so far; the next one has this number.
     subscriptions : set of bytes
@@ -69,7 +69,7 @@ class MadeUpDaemon:
         self._begin_ns = time.time_ns() if begin_ns is None else begin_ns
         self._waiting = queue.SimpleQueue()
         self._beats = 0
-        self.fields, self.beat_fields = {}, {}
+        self.fields, self.beat_fields, self.meta_fields = {}, {}, {}
         self._is_ending = threading.Event()
         self._threads = []
 
@@ -149,7 +149,7 @@ class MadeUpDaemon:
         usual = {"t_mono_ns": 0, "state": "running", "frames": self.n_rows}
         beat = HeartbeatHeader(**(now | usual | self.beat_fields))
         about = {"device": "made up", "channels": 1, "channel_names": ("0",)}
-        meta = MetaHeader(**now, **_DESCRIBED, **about)
+        meta = MetaHeader(**(now | _DESCRIBED | about | self.meta_fields))
         topic = TOPIC.replace("spec/", "meta/")
         socket.send_multipart(encode(Meta(topic, meta, 10.0 * np.arange(SPEC.n_values))))
         socket.send_multipart(encode(Heartbeat("hb/mic/", beat)))

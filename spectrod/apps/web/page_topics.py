@@ -65,6 +65,8 @@ class TopicInfo:
     """Sample rate [Hz]; 0 before the first message of measurements."""
     interval_s: float | None = None
     """Length of an interval of measurements [s]."""
+    time_zone: str = ""
+    """Name of its source's time zone; empty: none is known."""
 
     @property
     def has_rows(self) -> bool:
@@ -105,7 +107,9 @@ class TopicTable:
         """Add a described topic, or what has changed in it."""
         word = "bands" if meta.header.bands else "spec"
         name = f"{word}/{meta.topic.removeprefix('meta/')}"
-        self._note(endpoint, name, level_unit(meta.header.unit), meta.header.fs, now_s)
+        zone = "" if meta.header.time_zone is msgspec.UNSET else meta.header.time_zone
+        unit = level_unit(meta.header.unit)
+        self._note(endpoint, name, unit, meta.header.fs, now_s, time_zone=zone)
 
     def note_frame(
         self, endpoint: str, frame: Frame | BandFrame | IntervalFrame, now_s: float
@@ -189,7 +193,8 @@ class TopicTable:
         by_name = sorted(self.topics.values(), key=lambda topic: (topic.endpoint, topic.topic))
         # ``asdict`` copies every text and number, which takes 0.1 ms a topic.
         found = [{name: getattr(topic, name) for name in _INFO_FIELDS} for topic in by_name]
-        return [one | {"unit": _shown(one["unit"])} for one in found]
+        texts = ("unit", "time_zone")  # a hostile daemon's
+        return [one | {name: _shown(one[name]) for name in texts} for one in found]
 
     def _remove(self, topic: TopicInfo, now_s: float) -> None:
         del self.topics[topic.id]
@@ -199,7 +204,7 @@ class TopicTable:
     def _of(self, endpoint: str) -> Iterator[TopicInfo]:
         return (topic for topic in self.topics.values() if topic.endpoint == endpoint)
 
-    def _note(
+    def _note(  # noqa: PLR0913 - each is a fact of a topic
         self,
         endpoint: str,
         name: str,
@@ -207,7 +212,10 @@ class TopicTable:
         fs: float,
         now_s: float,
         interval_s: float | None = None,
+        *,
+        time_zone: str | None = None,
     ) -> TopicInfo | None:
+        """Add a topic, or what has changed in it; None: its time zone is as it was."""
         number = self._ids.get((endpoint, name))
         if number not in self.topics:
             if len(self.topics) >= TOPICS_MAX:
@@ -224,10 +232,13 @@ class TopicTable:
         assert number is not None
         self._seen_s[number] = now_s
         known = self.topics.get(number)
-        if known is None or (known.unit, known.fs, known.interval_s) != (unit, fs, interval_s):
+        if time_zone is None:
+            time_zone = "" if known is None else known.time_zone
+        facts = (unit, fs, interval_s, time_zone)
+        if known is None or (known.unit, known.fs, known.interval_s, known.time_zone) != facts:
             kind, source, channel, product, _ = name.split("/")
             words = (name, kind, endpoint, source, channel, product)
-            known = self.topics[number] = TopicInfo(number, *words, unit, fs, interval_s)
+            known = self.topics[number] = TopicInfo(number, *words, *facts)
             self.version += 1
         return known
 

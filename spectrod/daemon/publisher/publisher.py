@@ -4,7 +4,7 @@ import secrets
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
 from typing import Final
@@ -24,6 +24,7 @@ from spectrod.daemon.publisher.source_publisher import (
     SourcePublisher,
     ignore_demand,
 )
+from spectrod.daemon.publisher.topic_encoder import NOTHING_STATED, StatedFacts
 from spectrod.daemon.publisher.upstream import Upstream
 from spectrod.daemon.publisher.xpub import open_xpub
 from spectrod.lib.errors import ConfigError, SpectrodError
@@ -150,7 +151,7 @@ class Publisher:
         stats: Callable[[], Stats],
         channel_names: Sequence[str] = (),
         on_demand: OnDemand = ignore_demand,
-        attributes: Mapping[str, str] | None = None,
+        stated: StatedFacts = NOTHING_STATED,
     ) -> SourcePublisher:
         """Add a source, before ``start`` or while the publisher runs.
 
@@ -167,7 +168,7 @@ class Publisher:
             Names of the channels in topics; empty for their numbers.
         on_demand : callable
             See ``SourcePublisher``.
-        attributes : mapping of str to str, optional
+        stated : StatedFacts, optional
             See ``SourcePublisher``.
 
         Raises
@@ -184,7 +185,7 @@ class Publisher:
             wake=self._wake,
             queue_frames=self._queue_frames,
             channel_names=channel_names,
-            attributes=attributes,
+            stated=stated,
             numbers=self._numbers.get(name),
             on_demand=on_demand,
         )

@@ -12,7 +12,12 @@ import numpy as np
 
 from spectrod.daemon.publisher.interval_encoder import IntervalEncoder, IntervalQueue
 from spectrod.daemon.publisher.queue import FrameQueue, QueuedFrame
-from spectrod.daemon.publisher.topic_encoder import TopicEncoder, topic_of
+from spectrod.daemon.publisher.topic_encoder import (
+    NOTHING_STATED,
+    StatedFacts,
+    TopicEncoder,
+    topic_of,
+)
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.spectrum_batch import SpectrumBatch
 from spectrod.lib.errors import ConfigError
@@ -82,8 +87,8 @@ class SourcePublisher:
         Frames that may wait for the publisher's thread, >= 1.
     channel_names : sequence of str
         Names of the channels in topics; empty for their numbers.
-    attributes : mapping of str to str, optional
-        Attributes of the source in its descriptions.
+    stated : StatedFacts, optional
+        Facts of the source for its descriptions.
     numbers : Numbers or None
         Numbers of an earlier source of the same name.
     on_demand : callable
@@ -117,7 +122,7 @@ class SourcePublisher:
         wake: Callable[[], None],
         queue_frames: int,
         channel_names: Sequence[str] = (),
-        attributes: Mapping[str, str] | None = None,
+        stated: StatedFacts = NOTHING_STATED,
         numbers: Numbers | None = None,
         on_demand: OnDemand = ignore_demand,
     ) -> None:
@@ -131,7 +136,7 @@ class SourcePublisher:
         self.numbers = numbers or Numbers()
         self._queue = FrameQueue(queue_frames, self.numbers.rows)
         self._intervals = IntervalQueue(queue_frames, self.numbers.rows)
-        self._channel_names, self._attributes = tuple(channel_names), dict(attributes or {})
+        self._channel_names, self._stated = tuple(channel_names), stated
         self._has_changed = False
         self._offered: Topics | None = None
         self._topics: frozenset[str] = frozenset()
@@ -377,7 +382,7 @@ class SourcePublisher:
         for name in encoder.meta_topics:
             if wanted is None or name.encode() in wanted:
                 seq = self._next_seq(name)
-                yield encoder.description(name, seq, self._epoch, device, self._attributes)
+                yield encoder.description(name, seq, self._epoch, device, self._stated)
 
     def _spectra(self, encoder: TopicEncoder, frame: QueuedFrame) -> Iterator[Outgoing]:
         headers = encoder.headers(frame, self._epoch)

@@ -3,7 +3,7 @@
 import dataclasses
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import numpy as np
@@ -23,6 +23,25 @@ _COUNTERS = {one.name for one in dataclasses.fields(SpectrumBatch) if one.type i
 }
 """Counters of a batch, which a header that has a field of the same name takes over. The queue
 counts ``gap_samples`` itself, with those of dropped frames."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class StatedFacts:
+    """What the configuration says of a source and its descriptions pass on.
+
+    Attributes
+    ----------
+    attributes : mapping of str to str
+        Where it is, and what it is, by names of ACDD 1.3.
+    time_zone : str
+        Name of its time zone in the IANA database; empty: none is stated.
+    """
+
+    attributes: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    time_zone: str = ""
+
+
+NOTHING_STATED: Final = StatedFacts()
 
 
 def topic_of(source_name: str, channel: str, spec: SpectrumSpec) -> str:
@@ -112,15 +131,16 @@ class TopicEncoder:
         seq: int,
         epoch: int,
         device: str,
-        attributes: Mapping[str, str] | None = None,
+        stated: StatedFacts = NOTHING_STATED,
     ) -> list[bytes]:
-        """Return the description of one of the topics, with attributes of the source."""
+        """Return the description of one of the topics."""
         header = MetaHeader(
             seq=seq,
             epoch=epoch,
             t_utc_ns=time.time_ns(),
             device=device,
-            attributes=dict(attributes) if attributes else msgspec.UNSET,
+            attributes=dict(stated.attributes) or msgspec.UNSET,
+            time_zone=stated.time_zone or msgspec.UNSET,
             **self._described[name],
         )
         return encode(Meta(name, header, self._f, self._edges))

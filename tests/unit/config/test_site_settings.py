@@ -35,9 +35,23 @@ def test_a_source_that_says_nothing_has_no_attributes(tmp_path):
     assert "latitude" not in config.to_toml(loaded)
 
 
+@pytest.mark.parametrize("section", ["source", "sources.pond"])
+def test_a_source_has_a_time_zone(tmp_path, section):
+    """A source alone and one of several have it, which TOML carries on; without it none."""
+    loaded = load(tmp_path, f"[{section}]\nuri = 'signal:pink'\ntime_zone = 'Asia/Kolkata'\n")
+    (source,) = loaded.all_sources
+    assert source.time_zone == "Asia/Kolkata"
+    assert load(tmp_path, config.to_toml(loaded)) == loaded
+    assert not load(tmp_path, "").source.time_zone
+
+
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
+        ("time_zone = 'Mars/Base'", "time_zone='Mars/Base': there is no such time zone on this"),
+        ("time_zone = '../UTC'", "time_zone='../UTC': there is no such time zone on this machine"),
+        (f"time_zone = '{'x' * 65}'", "x': must be a string of at most 64 characters"),
+        ("time_zone = 2", "source.time_zone=2: must be a string of at most 64 characters, not"),
         ("latitude = inf", "source.latitude=inf: must be a number from -90 to 90"),
         ("longitude = nan", "source.longitude=nan: must be a number from -180 to 180"),
         ("latitude = 90.5", "source.latitude=90.5: must be a number from -90 to 90"),
@@ -49,7 +63,7 @@ def test_a_source_that_says_nothing_has_no_attributes(tmp_path):
         ("depth_m = 1\nheight_m = 2", "depth_m=1: must not be beside height_m=2"),
     ],
 )
-def test_sites_that_cannot_be_are_one_error(tmp_path, keys, message):
+def test_sites_and_zones_that_cannot_be_are_one_error(tmp_path, keys, message):
     """Each names the place in the file, the value and the rule."""
     with pytest.raises(SettingsError, match=re.escape(message)) as caught:
         load(tmp_path, f"[source]\n{keys}\n")

@@ -80,6 +80,7 @@ OTHER_VALUES = {
     "source.time_format": "%Y%m%d%H",
     "source.files_zone": "Asia/Tokyo",
     "source.strict": True,
+    "source.time_zone": "Asia/Tokyo",
     "source.platform": "mooring",
     "source.instrument": "SoundTrap",
     "source.latitude": 54.5,

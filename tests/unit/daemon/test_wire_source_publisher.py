@@ -9,6 +9,7 @@ import pytest
 
 from spectrod.daemon.publisher import source_publisher, topic_encoder
 from spectrod.daemon.publisher.source_publisher import Outgoing, SourcePublisher
+from spectrod.daemon.publisher.topic_encoder import StatedFacts
 from spectrod.dsp.conditions import Condition
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.dsp.spectrum_batch import SpectrumBatch
@@ -79,14 +80,14 @@ def test_channels_have_their_names_in_topics_and_descriptions():
     assert [m.channel for m in seen[2:]] == ["north", "south"]
 
 
-def test_descriptions_have_the_attributes_of_the_source():
-    """Where the source is stands in its descriptions; without it the field is absent."""
-    feeds = [make_feed(attributes={"platform": "buoy"}), make_feed()]
+def test_descriptions_have_the_attributes_and_the_time_zone_of_the_source():
+    """Where the source is stands in its descriptions; without it the fields are absent."""
+    feeds = [make_feed(stated=StatedFacts({"platform": "buoy"}, "Europe/Berlin")), make_feed()]
     for feed in feeds:
         feed.write(make_batch())
-    stated, silent = (messages(feed)[0].header.attributes for feed in feeds)
-    assert stated == {"platform": "buoy"}
-    assert silent is msgspec.UNSET
+    stated, silent = (messages(feed)[0].header for feed in feeds)
+    assert (stated.attributes, stated.time_zone) == ({"platform": "buoy"}, "Europe/Berlin")
+    assert (silent.attributes, silent.time_zone) == (msgspec.UNSET, msgspec.UNSET)
 
 
 @pytest.mark.parametrize("nfft", [64, 75])

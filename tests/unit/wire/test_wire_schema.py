@@ -319,6 +319,27 @@ def test_a_description_names_at_most_4096_channels():
         decode(parts)
 
 
+def test_a_description_may_say_a_time_zone():
+    """One without it, of an older daemon, is read as before; a name has 64 characters at most."""
+    sent = make_meta()
+    parts = encode(sent)
+    assert b"time_zone" not in parts[1]
+    assert decode(parts).header.time_zone is msgspec.UNSET
+
+    def said(zone):
+        return [
+            parts[0],
+            json.dumps(json.loads(parts[1]) | {"time_zone": zone}).encode(),
+            *parts[2:],
+        ]
+
+    assert decode(said("Europe/Berlin")).header.time_zone == "Europe/Berlin"
+    with pytest.raises(WireError, match=r"length <= 64 - at `\$\.time_zone`"):
+        decode(said("x" * 65))
+    with pytest.raises(WireError, match=r"Expected `str`, got `int` - at `\$\.time_zone`"):
+        decode(said(2))
+
+
 def test_every_spectrum_that_can_be_computed_can_be_sent():
     """The limits of messages are those of the analysis: a client refuses no daemon's frames."""
     assert (headers.FS_MIN_HZ, headers.FS_MAX_HZ) == (

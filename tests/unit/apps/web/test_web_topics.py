@@ -58,13 +58,12 @@ def levels_frame(topic="levels/mic/0/slm/", *values):
     return LevelsFrame(topic, header, np.array(values))
 
 
-def meta(name, *, bands="", unit="dBFS"):
+def meta(name, *, bands="", unit="dBFS", **more):
     left_out = ("t_mono_ns", "sample_index", "unit")
     common = {key: value for key, value in COMMON.items() if key not in left_out}
     times = {"seq": 0, "t_utc_ns": 0}
-    header = MetaHeader(
-        **common, **times, device="card", channels=1, bands=bands, unit=unit, averaging="none"
-    )
+    more = {"channels": 1, "bands": bands, "unit": unit, "averaging": "none"} | more
+    header = MetaHeader(**common, **times, device="card", **more)
     return Meta(f"meta/{name}", header, np.zeros(33))
 
 
@@ -81,6 +80,27 @@ def test_described_topics_are_listed_by_name():
         (ENDPOINT, "spec/mic/0/dbfs/", "dBFS", 0),
         ("tcp://other:1", "spec/mic/0/dbfs/", "dBFS", 2),
     ]
+
+
+def test_topics_have_the_time_zone_of_their_descriptions():
+    """Rows say none and leave it as it was; control characters do not reach a page."""
+    table = TopicTable()
+
+    def zone():
+        (listed,) = table.listed()
+        return listed["time_zone"]
+
+    table.note_frame(ENDPOINT, frame(np.zeros(33)), 0.0)
+    assert zone() == ""
+    version = table.version
+    table.note_meta(ENDPOINT, meta("mic/0/dbfs/", time_zone="Europe/Berlin"), 1.0)
+    assert (zone(), table.version) == ("Europe/Berlin", version + 1)
+    table.note_frame(ENDPOINT, frame(np.zeros(33)), 2.0)
+    assert (zone(), table.version) == ("Europe/Berlin", version + 1)
+    table.note_meta(ENDPOINT, meta("mic/0/dbfs/", time_zone="a\x1bb"), 3.0)
+    assert zone() == r"a\x1bb"
+    table.note_meta(ENDPOINT, meta("mic/0/dbfs/"), 4.0)
+    assert zone() == ""
 
 
 def test_a_topic_that_comes_again_has_its_number():
