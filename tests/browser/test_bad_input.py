@@ -75,7 +75,7 @@ def test_messages_of_a_hostile_daemon_are_texts_and_counts(open_context, daemon)
         now = {"epoch": 1, "seq": 0, "t_utc_ns": time.time_ns()}
         event = EventHeader(**now, number=1, kind=MARKUP, text=MARKUP, source="mic")
         daemon.send(*encode(EventMessage("event/mic/", event)))
-        waiting = tab.page.locator("#status dd[data-grade=bad]", has_text=f"waiting for {PRINTED}")
+        waiting = tab.page.locator("#status dd[data-grade=bad]", has_text=f"waiting: {PRINTED}")
         waiting.wait_for()
         tab.page.locator("#events-box summary").click()
         tab.page.locator("#events td", has_text=PRINTED).first.wait_for()

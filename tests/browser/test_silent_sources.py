@@ -1,5 +1,6 @@
 """Channels from which no rows come: the page shows their past, and goes live with a row."""
 
+import os
 import re
 import time
 import wave
@@ -133,6 +134,46 @@ def test_a_file_that_has_ended_shows_what_was_recorded(open_context, tmp_path):
         wait_for(endpoint, lambda: of_mic(endpoint, "sources", "name", "state") == "finished")
         with running_web(endpoint, "--recordings", tmp_path / "recordings") as (link, _):
             check_past(open_context, link, "finished")
+
+
+def test_a_source_that_never_had_a_sample_is_listed_until_it_has_one(open_context, tmp_path):
+    """It is named with its state: in the list, in the line of state, and for a link to it."""
+    os.mkfifo(tmp_path / "samples")
+    absent = f'[sources.mic10]\nuri = "pcm:{tmp_path}/samples"\n[analysis]'
+    config = SOURCES.replace("[analysis]", absent)
+    with running_daemon(tmp_path, config) as endpoint, running_web(endpoint) as (link, _):
+        tab = Tab(open_context(viewport={"width": 1280, "height": 800}), link.partition("#")[0])
+        tab.open()
+        waiting = tab.page.locator(".channel-groups fieldset", has_text="mic10").locator("p")
+        waiting.wait_for()
+        state = waiting.inner_text()
+        assert state == f"waiting: no program writes to {tmp_path}/samples"
+        tab.page.locator("#connection", has_text=f"live; mic10: {state}").wait_for()
+        assert "mic10" in tab.page.locator("#status").inner_text()
+        tab.open("v=1&topic=spec/mic10/0/dbfs/", waits=False)
+        said = "mic10 · 0 · dbfs: no sample has come from this source since its daemon started"
+        tab.page.locator("#nothing", has_text=said).wait_for()
+        with (tmp_path / "samples").open("wb", buffering=0) as samples:
+            samples.write(bytes(2 * FS))
+            tab.page.locator(".channel-groups fieldset", has_text="mic10").locator(
+                "input"
+            ).wait_for()
+            waiting.wait_for(state="detached")
+            tab.page.locator(".panel").wait_for()
+        assert tab.problems == []
+
+
+def test_a_page_without_any_channel_names_the_sources_that_wait(open_context, tmp_path):
+    """The only source waits for a writer, which is what the page says in place of plots."""
+    os.mkfifo(tmp_path / "samples")
+    config = SOURCES.replace("signal:sine,1000,-20", f"pcm:{tmp_path}/samples")
+    with running_daemon(tmp_path, config) as endpoint, running_web(endpoint) as (link, _):
+        tab = Tab(open_context(viewport={"width": 1280, "height": 800}), link.partition("#")[0])
+        tab.open("", waits=False)
+        said = re.compile(rf"^mic: waiting: no program writes to {tmp_path}/samples$")
+        tab.page.locator("#nothing", has_text=said).wait_for()
+        assert tab.page.locator(".channel-groups legend").all_inner_texts() == ["mic"]
+        assert tab.problems == []
 
 
 def test_rows_of_other_settings_replace_what_was_stored(open_context, tmp_path):

@@ -19,9 +19,9 @@ const daemon = (given = {}) => ({ endpoint: "ipc://a", connected: true, silence_
 const mic = (given = {}) => ({ endpoint: "ipc://a", source: "mic", state: "running", ...given });
 const info = (channel, given = {}) => ({ endpoint: "ipc://a", kind: "spec", source: "mic", channel, product: "dbfs", ...given });
 
-function sessionOf({ endpoints = [daemon()], sources = [mic()], counts = {}, receivedAt = 0 } = {}) {
+function sessionOf({ endpoints = [daemon()], sources = [mic()], counts = {}, receivedAt = 0, silent = [] } = {}) {
   const channels = [{ info: info("0"), description: null, counts: { ...COUNTS, ...counts }, receivedAt }];
-  return { endpoints, sources, channels, sourceOf: () => sources[0] ?? null };
+  return { endpoints, sources, channels, silentSources: silent, sourceOf: () => sources[0] ?? null };
 }
 
 /** Say the state of some sessions one after another, at their times [s]. */
@@ -51,9 +51,9 @@ test("a daemon that is away is said without all that it lacks, and what to do", 
 });
 
 test("a source that waits, and rows that do not come, are bad; the rest is counted", () => {
-  const waiting = sessionOf({ sources: [mic({ state: "waiting", waiting_for: "the sound card" })], receivedAt: -12_000 });
+  const waiting = sessionOf({ sources: [mic({ state: "waiting", waiting_for: "no sound card" })], receivedAt: -12_000 });
   const { text, grade } = one(waiting);
-  assert.deepEqual([text, grade], ["mic: waiting for the sound card: it goes on when that is there; and 1 more", "bad"]);
+  assert.deepEqual([text, grade], ["mic: waiting: no sound card: it goes on by itself once that is over; and 1 more", "bad"]);
   assert.equal(one(sessionOf({ receivedAt: -12_000 })).text, "mic · 0 · dbfs: no data for 12 s: see the daemon's log");
 });
 
@@ -89,7 +89,7 @@ test("a screen reader hears of another state, and not of each second of it", () 
 test("channels of which the same is to be said share a line, and others keep theirs", () => {
   const channel = (name, counts = {}) => ({ info: info(name), description: { fs: 48000, unit: "dBFS" }, counts: { ...COUNTS, ...counts }, receivedAt: 0 });
   const names = ["0", "1", "2", "3", "4", "5"];
-  const session = { endpoints: [daemon()], sources: [mic()], sourceOf: () => null, channels: [...names.map((name) => channel(name)), channel("6", { missed: 1 })] };
+  const session = { endpoints: [daemon()], sources: [mic()], silentSources: [], sourceOf: () => null, channels: [...names.map((name) => channel(name)), channel("6", { missed: 1 })] };
   const titles = joinedGroups(healthGroups(session, OPEN, 0)).map(({ title }) => title);
   assert.deepEqual(titles, ["", "mic · 0, 1, 2, 3 and 2 more · dbfs", "mic · 6 · dbfs"]);
 });
@@ -97,7 +97,7 @@ test("channels of which the same is to be said share a line, and others keep the
 test("sources of one name, of two daemons, have a line each", () => {
   const channel = (endpoint) => ({ info: info("0", { endpoint }), description: null, counts: COUNTS, receivedAt: 0 });
   const sources = [mic(), mic({ endpoint: "ipc://b" })];
-  const session = { endpoints: [daemon(), daemon({ endpoint: "ipc://b" })], sources, channels: [channel("ipc://a"), channel("ipc://b")] };
+  const session = { endpoints: [daemon(), daemon({ endpoint: "ipc://b" })], sources, silentSources: [], channels: [channel("ipc://a"), channel("ipc://b")] };
   session.sourceOf = (one) => sources.find(({ endpoint }) => endpoint === one.info.endpoint);
   const titles = joinedGroups(healthGroups(session, OPEN, 0)).map(({ title }) => title);
   assert.deepEqual(titles, ["", "mic", "mic", "mic · 0, mic · 0 · dbfs"]);
@@ -137,6 +137,23 @@ test("a source with several products or kinds says which, and daemons are named 
   assert.deepEqual(labels(listed(info("0"), bands)), [["mic", "0 · dbfs", "0 · third (bands)"]]);
   assert.deepEqual(labels(listed(info("0"), info("0", { kind: "bands" }))), [["mic", "0", "0 (bands)"]]);
   assert.deepEqual(labels(listed(info("0"), info("0", { endpoint: "ipc://b" }))), [["mic (ipc://a)", "0"], ["mic (ipc://b)", "0"]]);
+});
+
+test("a source without a channel is listed with its state among the others, and named where no channel is", () => {
+  const silent = (source, given = {}) => ({ endpoint: "ipc://a", source, text: "waiting: no program writes to it", ...given });
+  const groups = (...given) => channelGroups(...given).map(({ title, state, items }) => [title, state, items.length]);
+  const topics = listed(info("0", { source: "mic2" }), info("1", { source: "mic2" }));
+  assert.deepEqual(groups(topics, [silent("mic10"), silent("mic1")]), [["mic1", "waiting: no program writes to it", 0], ["mic2", "", 2], ["mic10", "waiting: no program writes to it", 0]]);
+  assert.deepEqual(groups(topics, [silent("mic2", { endpoint: "ipc://b" })]), [["mic2 (ipc://a)", "", 2], ["mic2 (ipc://b)", "waiting: no program writes to it", 0]]);
+  assert.deepEqual(groups([], [silent("mic")]), [["mic", "waiting: no program writes to it", 0]]);
+});
+
+test("a source without a channel is a note of the state, and none where its daemon is away", () => {
+  const silent = [mic({ source: "pond", state: "waiting", waiting_for: "no program writes to it" })];
+  assert.deepEqual(one(sessionOf({ silent })).text, "live; pond: waiting: no program writes to it");
+  assert.equal(one(sessionOf({ silent })).grade, "notice");
+  const { text } = one(sessionOf({ silent, endpoints: [daemon({ connected: false })] }));
+  assert.equal(text, "ipc://a: no connection to the daemon: start it, and the page goes on");
 });
 
 test("who hears the list has the whole name of each channel, and whoever searches it", () => {

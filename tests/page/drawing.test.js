@@ -162,7 +162,7 @@ test("a cursor's label is on the side with more room, and whole within the plot"
 test("the state names daemons, then sources and channels that are shown, and no others", () => {
   const channel = channelOf(-100, -20);
   const sources = [{ endpoint: "ipc://a", source: "mic", state: "running" }, { endpoint: "ipc://a", source: "pond", state: "running" }];
-  const session = { channels: [channel], sources, endpoints: [{ endpoint: "ipc://a", connected: false, why: "keys refused" }], sourceOf: () => sources[0] };
+  const session = { channels: [channel], sources, endpoints: [{ endpoint: "ipc://a", connected: false, why: "keys refused" }], silentSources: [], sourceOf: () => sources[0] };
   const groups = healthGroups(session, { phase: "open" }, 10_000);
   assert.deepEqual(groups.map(({ title }) => title), ["", "mic", "mic · 0 · dbfs"]);
   assert.deepEqual(groups[0].facts.map(({ text }) => text), ["connected", "keys refused"]);

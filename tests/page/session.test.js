@@ -125,6 +125,20 @@ test("a channel that is not there is named, with what there is instead of it", (
   assert.deepEqual(session.missing(), []);
 });
 
+test("a source that waits and has no channel is silent, and a link to one says so", () => {
+  const { session } = setUp([MIC0]);
+  const { endpoint } = MIC0;
+  const state = (name, given) => ({ endpoint, source: name, state: "waiting", waiting_for: "a writer", ...given });
+  const others = [state("gone", { state: "stopped" }), state("new", { state: "running" }), state("off", { state: "paused" })];
+  const away = state("mic", { endpoint: "ipc://other" });
+  session.text({ op: "state", endpoints: [], sources: [state("mic"), state("mic10"), state("mic9"), away, ...others], now_ms: 0 });
+  const silent = session.silentSources.map((one) => [one.endpoint, one.source]);
+  assert.deepEqual(silent.filter(([of]) => of === endpoint).map(([, name]) => name), ["mic9", "mic10", "off"]);
+  assert.deepEqual(silent.filter(([of]) => of !== endpoint), [["ipc://other", "mic"]]);
+  session.select([MIC0.topic, "spec/mic9/0/dbfs/"]);
+  assert.deepEqual(session.missing(), ["mic9 · 0 · dbfs: no sample has come from this source since its daemon started"]);
+});
+
 test("a channel that goes says what there is now, has no peaks any more, and is itself again when it comes back", () => {
   const { session } = setUp();
   session.select([MIC0.topic]);

@@ -8,7 +8,7 @@ import { EventList, newsText } from "./side/eventlist.js";
 import { BandChoice } from "./side/bandchoice.js";
 import { Fields } from "./side/fields.js";
 import { FigureForm, loadFigures, paperColours, printFigures } from "./side/figureform.js";
-import { healthGroups, joinedGroups, showHealth } from "./side/health.js";
+import { healthGroups, joinedGroups, showHealth, silentStates } from "./side/health.js";
 import { nameKeys, showHelp } from "./side/help.js";
 import { CursorRows } from "./rows/cursorrow.js";
 import { extentOf } from "./rows/bins.js";
@@ -63,6 +63,9 @@ const at = (id) => document.getElementById(id);
 const base = document.baseURI;
 const storage = () => localStorage;
 
+/** Sources without a channel that are named where there is no channel at all. */
+const SILENT_NAMED = 6;
+
 /** Different texts about the past that are shown, each once. */
 const SAID_MAX = 100;
 
@@ -73,6 +76,8 @@ let noticeTimer = null;
 let noticed = [];
 let leftBefore = 0;
 let stateSaid = "";
+/** Sources without a channel as the list has them, with their states. */
+let silentSaid = "[]";
 /** Time at which a view that has none rests while no rows come, see `restOf`; null: it is live, or of an archive. */
 let restsAt = null;
 
@@ -399,7 +404,9 @@ function showTopics() {
   const spectra = spectraOf(session.topics);
   const { subtracted, isSubtractedShown } = session;
   const shown = new Set(session.channels.filter((channel) => channel !== subtracted || isSubtractedShown).map(({ info }) => info));
-  choice.show(spectra.map((info) => ({ name: session.nameOf(info), info, isShown: shown.has(info) })));
+  const silent = silentStates(session);
+  silentSaid = JSON.stringify(silent);
+  choice.show(spectra.map((info) => ({ name: session.nameOf(info), info, isShown: shown.has(info) })), silent);
   const said = spectra.length > 0 ? session.missing().join(". ") : nothingText();
   control.showTopics(spectra, session.channels[0]?.info ?? null);
   at("nothing").hidden = said === "";
@@ -412,6 +419,9 @@ function nothingText() {
   const away = ({ endpoint, why }) => `${endpoint}: ${why || "no connection to the daemon"}`;
   if (session.isArchive) return lost.length > 0 ? lost.map(away).join("; ") : "Nothing is stored here that can be shown.";
   if (lost.length > 0) return `Waiting for ${lost.map(away).join("; ")}`;
+  const silent = silentStates(session);
+  const named = silent.slice(0, SILENT_NAMED).map(({ source, text }) => `${source}: ${text}`);
+  if (silent.length > 0) return [...named, ...(silent.length > SILENT_NAMED ? ["..."] : [])].join("; ");
   return "Waiting for a daemon to list its channels.";
 }
 
@@ -430,8 +440,8 @@ function changed(what) {
     showView();
     showTopics();
   }
-  // Without channels the state is what there is to say: why a daemon is waited for.
-  if (what === "state" && spectraOf(session.topics).length === 0) showTopics();
+  // Without channels the state is what there is to say: why a daemon is waited for, or a source.
+  if (what === "state" && (spectraOf(session.topics).length === 0 || JSON.stringify(silentStates(session)) !== silentSaid)) showTopics();
   if (what === "descriptions") rest();
   if (what === "descriptions") ask();
   // Rows come now. Whether it has failed is said when a figure is asked for.

@@ -9,10 +9,12 @@ import { breakText, EventLog } from "./events.js";
 import { LevelSeries } from "../rows/levelseries.js";
 import { restOf, storedSpan } from "../rows/stored.js";
 import { isZone } from "../plot/time.js";
-import { ambiguousNames, chosenTopics, findTopic, inOrder, missingText, spectraOf, topicName } from "./topics.js";
+import { ambiguousNames, bySource, chosenTopics, findTopic, inOrder, missingText, silentText, spectraOf, topicName } from "./topics.js";
 
 const CHANNELS_MAX = 8;
 const VALUES_KEPT = 64;
+/** States of sources that are not listed without a channel: one that runs is just being described, one that stopped is removed. */
+const UNLISTED = Object.freeze(["running", "stopped"]);
 /** What a server of this version allows at least; its hello says more. */
 const LIMITS = Object.freeze({ streams: 8, values: 4096, rows_s: 50 });
 
@@ -230,7 +232,16 @@ export class Session {
     const shown = this.channels.map(({ info }) => this.nameOf(info));
     const asked = this.#less === "" ? this.#names : [...this.#names, this.#less];
     const names = asked.filter((name) => findTopic(name, spectraOf(this.topics)) === undefined && !shown.includes(name));
-    return names.map((name) => missingText(name, this.topics));
+    const silent = new Set(this.silentSources.map(({ source }) => source));
+    const text = (name) => (silent.has(name.split("/")[1]) ? silentText(name) : missingText(name, this.topics));
+    return names.map(text);
+  }
+
+  /** Sources without a channel, of a `state` text: of these the daemon has had no sample since it started. */
+  get silentSources() {
+    const key = ({ endpoint, source }) => JSON.stringify([endpoint, source]);
+    const described = new Set(spectraOf(this.topics).map(key));
+    return this.sources.filter((one) => !UNLISTED.includes(one.state) && !described.has(key(one))).sort(bySource);
   }
 
   /** State of a channel's source, or null. */

@@ -14,6 +14,9 @@ export const measurementsOf = (topics) => topics.filter(({ kind }) => !SPECTRA.i
 /** Names as people sort them: mic2 before mic10. */
 const NAMES = new Intl.Collator("en", { numeric: true });
 
+/** Order of sources: by daemon, then by name. */
+export const bySource = (a, b) => NAMES.compare(a.endpoint, b.endpoint) || NAMES.compare(a.source, b.source);
+
 /**
  * Topics by source, spectra before bands, then by product; channels in the order of the configuration: numbers grow as a
  * daemon describes a source, channel by channel. Sources go by name: which of them is heard first differs from start to start.
@@ -21,7 +24,7 @@ const NAMES = new Intl.Collator("en", { numeric: true });
 export function inOrder(topics) {
   const place = ({ kind }) => [...SPECTRA, kind].indexOf(kind);
   return [...topics].sort((a, b) =>
-    NAMES.compare(a.endpoint, b.endpoint) || NAMES.compare(a.source, b.source) || place(a) - place(b)
+    bySource(a, b) || place(a) - place(b)
     || NAMES.compare(a.product, b.product) || a.id - b.id);
 }
 
@@ -62,6 +65,9 @@ export function missingText(name, topics) {
   const more = (near ?? []).length > NAMED_MAX ? "; ..." : "";
   return `${nameText(name)}: there is no such channel now${listed === "" ? "" : `; there is: ${listed}${more}`}`;
 }
+
+/** Why a topic is not shown whose source has not had a sample yet. */
+export const silentText = (name) => `${nameText(name)}: no sample has come from this source since its daemon started`;
 
 /** A name as a title where it has the form of one. */
 function nameText(name) {

@@ -1,6 +1,6 @@
 /** The list of channels: groups by source, a box for each channel, and a search field where there are many. */
 
-import { topicText } from "../link/topics.js";
+import { bySource, topicText } from "../link/topics.js";
 import { BOUNDS } from "../panel/view.js";
 import { element, setText } from "./dom.js";
 
@@ -11,23 +11,29 @@ const SEARCHED_FROM = 8;
  * Channels by source; what all channels of a source share is said once.
  *
  * @param {Array<{name: string, info: object, isShown: boolean}>} topics in their order
- * @returns {Array<{title: string, items: Array<{name: string, text: string, before: string, label: string, after: string,
- *   isShown: boolean}>}>} `text`: all of a channel's name; `label`: what tells it from others of its group, between what it shares with them
+ * @param {Array<{endpoint: string, source: string, text: string}>} silent sources without a channel, with their state
+ * @returns {Array<{title: string, state: string, items: Array<{name: string, text: string, before: string, label: string, after: string,
+ *   isShown: boolean}>}>} `text`: all of a channel's name; `label`: what tells it from others of its group, between what it shares with them;
+ *   `state`: of a source without a channel, else empty
  */
-export function channelGroups(topics) {
-  const hasOneDaemon = new Set(topics.map(({ info }) => info.endpoint)).size <= 1;
+export function channelGroups(topics, silent = []) {
+  const hasOneDaemon = new Set([...topics.map(({ info }) => info), ...silent].map(({ endpoint }) => endpoint)).size <= 1;
+  const titleOf = ({ source, endpoint }) => (hasOneDaemon ? source : `${source} (${endpoint})`);
   const groups = new Map();
   for (const topic of topics) {
     const key = JSON.stringify([topic.info.endpoint, topic.info.source]);
     groups.set(key, [...(groups.get(key) ?? []), topic]);
   }
-  return [...groups.values()].map((own) => {
+  const described = [...groups.values()].map((own) => {
     const { source, endpoint } = own[0].info;
     const isAlike = (name) => own.every(({ info }) => info[name] === own[0].info[name]);
     const after = isAlike("product") ? ` · ${own[0].info.product}` : "";
     const items = own.map(({ name, info, isShown }) => ({ name, isShown, text: topicText(info), before: `${source} · `, label: labelOf(info, isAlike), after }));
-    return { title: hasOneDaemon ? source : `${source} (${endpoint})`, items };
+    return { endpoint, source, title: titleOf(own[0].info), state: "", items };
   });
+  if (silent.length === 0) return described;
+  const others = silent.map((one) => ({ ...one, title: titleOf(one), state: one.text, items: [] }));
+  return [...described, ...others].sort(bySource);
 }
 
 function labelOf(info, isAlike) {
@@ -61,12 +67,13 @@ export class ChannelList {
     this.#search.addEventListener("input", () => this.#filter());
   }
 
-  /** @param {Array<{name: string, info: object, isShown: boolean}>} topics in their order */
-  show(topics) {
-    const groups = channelGroups(topics);
+  /** See `channelGroups`. */
+  show(topics, silent = []) {
+    const groups = channelGroups(topics, silent);
     const key = JSON.stringify(groups.map(({ title, items }) => [title, items.map(({ name, label }) => [name, label])]));
     if (key !== this.#key) this.#make(groups);
     this.#key = key;
+    groups.forEach(({ state }, k) => setText(this.#groups[k].state, state));
     const shown = topics.filter(({ isShown }) => isShown).length;
     const isFull = shown >= BOUNDS.topics;
     groups.flatMap(({ items }) => items).forEach(({ isShown }, k) => {
@@ -86,8 +93,10 @@ export class ChannelList {
   #make(groups) {
     this.#groups = groups.map(({ title, items }) => {
       const boxes = items.map((item) => this.#makeBox(item));
-      const root = element("fieldset", {}, element("legend", {}, title), ...boxes.map(({ root: box }) => box));
-      return { root, boxes };
+      const state = element("p", { class: "empty" });
+      const content = items.length > 0 ? boxes.map(({ root: box }) => box) : [state];
+      const root = element("fieldset", {}, element("legend", {}, title), ...content);
+      return { title, root, state, boxes };
     });
     this.#place.replaceChildren(this.#search, this.#note, element("div", { class: "channel-groups" }, ...this.#groups.map(({ root }) => root)));
     this.#filter();
@@ -103,9 +112,9 @@ export class ChannelList {
   }
 
   #filter() {
-    for (const { root, boxes } of this.#groups) {
+    for (const { title, root, boxes } of this.#groups) {
       for (const box of boxes) box.root.hidden = !isFound(box.text, this.#search.value);
-      root.hidden = boxes.every((box) => box.root.hidden);
+      root.hidden = boxes.length > 0 ? boxes.every((box) => box.root.hidden) : !isFound(title, this.#search.value);
     }
   }
 

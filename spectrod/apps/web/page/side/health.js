@@ -17,13 +17,33 @@ import { titleOfAll, topicTitle } from "../link/topics.js";
 export function healthGroups(session, phase, now) {
   const groups = [{ title: "", facts: [connectionFact(phase), ...session.endpoints.map(endpointFact)] }];
   const sources = session.sources.filter((one) => session.channels.some((channel) => session.sourceOf(channel) === one));
-  const isAway = ({ endpoint }) => session.endpoints.some((one) => one.endpoint === endpoint && endpointFact(one).grade === "bad");
-  for (const source of sources) groups.push({ title: source.source, endpoint: source.endpoint, facts: sourceFacts(source, isAway(source)) });
+  for (const source of sources) groups.push({ title: source.source, endpoint: source.endpoint, facts: sourceFacts(source, isAway(session, source)) });
   for (const channel of session.channels) {
     const { info } = channel;
     groups.push({ title: topicTitle(info), endpoint: info.endpoint, info, facts: channelFacts(channel, now) });
   }
+  for (const { source, endpoint, text } of silentStates(session)) {
+    groups.push({ title: source, endpoint, facts: [{ name: "state", text, grade: "notice" }] });
+  }
   return groups;
+}
+
+/** Whether the daemon of a source is away. */
+function isAway({ endpoints }, { endpoint }) {
+  return endpoints.some((one) => one.endpoint === endpoint && endpointFact(one).grade === "bad");
+}
+
+/**
+ * Sources without a channel, each with the text of its state.
+ *
+ * @param {import("../link/session.js").Session} session
+ * @returns {Array<{endpoint: string, source: string, text: string}>}
+ */
+export function silentStates(session) {
+  return session.silentSources.map((one) => {
+    const [{ text }] = sourceFacts(one, isAway(session, one));
+    return { endpoint: one.endpoint, source: one.source, text };
+  });
 }
 
 /** Groups in which channels of which all the same is to be said are one. */

@@ -64,7 +64,7 @@ export function endpointFact({ endpoint, is_archive: isArchive = false, connecte
 /** What a source is doing; what it did when its daemon was last heard of is no state. */
 function sourceState({ state, waiting_for, restarts }, isAway) {
   if (isAway) return fact("state", "unknown: no connection to the daemon", "bad");
-  if (waiting_for) return fact("state", `waiting for ${waiting_for}`, "bad", { advice: "it goes on when that is there" });
+  if (waiting_for) return fact("state", `waiting: ${waiting_for}`, "bad", { advice: "it goes on by itself once that is over" });
   const known = state || "unknown";
   const isRunning = known === "running";
   const again = restarts > 0 ? `, restarted ${restarts} times` : "";
