@@ -11,6 +11,10 @@ _MAPPED_BYTES = 32 << 20
 """Size from which on an array has its own pages, which the system takes back: the largest one that
 ``mallopt`` takes on 64 bits."""
 _ARENAS = 2
+_LARGE_BYTES = 256 << 10
+_LEFT_BYTES = 1 << 20
+"""Freed memory at the end of the heap that a process keeps which gives back large arrays: smaller
+ones are made and freed again and again."""
 
 
 def keep_freed_memory() -> None:
@@ -22,6 +26,16 @@ def keep_freed_memory() -> None:
     nothing with other C libraries, which have no ``mallopt``.
     """
     _set({_MMAP_THRESHOLD: _MAPPED_BYTES, _TRIM_THRESHOLD: KEPT_BYTES})
+
+
+def map_large_arrays() -> None:
+    """Give freed arrays of 256 KiB and more back to the system at once; call it at the start.
+
+    By default the GNU C library takes such arrays from the heap as soon as one of them was freed:
+    where many are made for a moment, between rows that stay for minutes, the heap keeps the sum of
+    its busiest moments. New pages for each array cost a process little that computes more with it.
+    """
+    _set({_MMAP_THRESHOLD: _LARGE_BYTES, _TRIM_THRESHOLD: _LEFT_BYTES})
 
 
 def share_arenas() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from spectrod.cli import options
 from spectrod.cli.numbers import count
 from spectrod.daemon.service import caught_signals, configure_logging
-from spectrod.lib.allocator import share_arenas
+from spectrod.lib.allocator import map_large_arrays, share_arenas
 from spectrod.lib.descriptors import raise_limit
 from spectrod.lib.errors import ConfigError, UnavailableError
 from spectrod.lib.text import printable
@@ -106,6 +106,7 @@ def run(args: argparse.Namespace) -> int:
     check_installed()
     raise_limit()
     share_arenas()
+    map_large_arrays()
     configure_logging(args.log_level)
     from spectrod.apps.web.command_server import WebSettings, serve_page  # noqa: PLC0415 - extra packages
 

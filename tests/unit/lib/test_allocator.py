@@ -89,6 +89,41 @@ def test_another_c_library_is_left_alone(monkeypatch):
     monkeypatch.setattr(allocator.ctypes, "CDLL", lambda _name: object())
     allocator.keep_freed_memory()
     allocator.share_arenas()
+    allocator.map_large_arrays()
+
+
+BUSY = """
+import os, sys
+from spectrod.lib.allocator import map_large_arrays
+if sys.argv[1] == "map":
+    map_large_arrays()
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+def moment():
+    return [b"1" * 1_000_000 for _ in range(30)]
+moment()
+before, kept, most = resident(), [], 0
+for _ in range(20):
+    large = moment()
+    kept.append(b"1" * 300_000)
+    del large
+    most = max(most, resident())
+print(most - before - 300_000 * len(kept))
+"""
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="no GNU C library")
+def test_large_arrays_leave_nothing_between_those_that_stay():
+    """Of arrays of 30 MB that are made again and again, with one of 0.3 MB that stays each time."""
+
+    def left(mode):
+        command = [sys.executable, "-c", BUSY, mode]
+        done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
+        return int(done.stdout)
+
+    assert left("map") < 1e6
+    assert left("default") > 10e6
 
 
 FREED = """

@@ -38,7 +38,7 @@ Stream = tuple[int, bool]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Remembered:
-    """Rows or cells of one topic with one axis.
+    """Rows or cells of one topic with one axis; arrays are read-only.
 
     Attributes
     ----------
@@ -95,10 +95,13 @@ class _Block:
         found = np.flatnonzero((times >= t0_ns) & (times < t1_ns))
         if not found.size:
             return None
-        codes = self.codes[found]
-        return Remembered(
-            self.axis, self.length_ns, times[found], self.effort_s[found], codes[:, 0], codes[:, -1]
-        )
+        begin, end = int(found[0]), int(found[-1]) + 1
+        # Rows that follow each other, as nearly all do, are not copied: none is written again.
+        rows = slice(begin, end) if end - begin == found.size else found
+        middle_ns, effort_s, codes = times[rows], self.effort_s[rows], self.codes[rows]
+        for one in (middle_ns, effort_s, codes):
+            one.flags.writeable = False
+        return Remembered(self.axis, self.length_ns, middle_ns, effort_s, codes[:, 0], codes[:, -1])
 
 
 class _Store:

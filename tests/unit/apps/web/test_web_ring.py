@@ -93,6 +93,22 @@ def test_only_the_rows_of_a_span_are_given():
     assert list(ring.rows(2, 0, 1 << 62)) == []
 
 
+def test_rows_that_follow_each_other_are_not_copied_and_others_are_found():
+    """Nobody can change what the memory has; a row whose time jumps is in its own span alone."""
+    ring = Ring()
+    for n, second in enumerate([0, 1, 60, 2, 3]):
+        ring.push(1, header(BEGIN_NS + second * S), np.full(9, n, np.uint16))
+    (first,) = ring.rows(1, 0, BEGIN_NS + 2 * S)
+    (again,) = ring.rows(1, 0, BEGIN_NS + 2 * S)
+    assert np.shares_memory(first.greatest, again.greatest)
+    for one in (first.greatest, first.mean, first.middle_ns, first.effort_s):
+        with pytest.raises(ValueError, match="read-only"):
+            one[0] = 0
+    (found,) = ring.rows(1, 0, BEGIN_NS + 30 * S)
+    assert to_wire(found.greatest[:, 0]).tolist() == [0, 1, 3, 4]
+    assert np.all(np.diff(found.middle_ns) == S)
+
+
 def test_cells_are_the_maximum_and_the_mean_of_their_rows():
     """A cell of a second has the greatest level and the mean power of its rows."""
     rng, ring = np.random.default_rng(1), Ring()
