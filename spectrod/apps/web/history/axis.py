@@ -230,8 +230,12 @@ class Pooling:
         if self._is_single:
             out[:, self._found] = codes[:, self._first]
         elif self._found.size:
-            padded = np.pad(codes, ((0, 0), (0, 1)), constant_values=NOTHING)
-            out[:, self._found] = np.maximum.reduceat(padded, self._pairs, axis=1)[:, ::2]
+            pairs, n_codes = self._pairs, codes.shape[1]
+            if int(pairs[:-1].max()) >= n_codes:  # an end that is none of the indices of codes
+                codes = np.pad(codes, ((0, 0), (0, 1)), constant_values=NOTHING)
+            elif int(pairs[-1]) == n_codes:  # the last value reaches to the end by itself
+                pairs = pairs[:-1]
+            out[:, self._found] = np.maximum.reduceat(codes, pairs, axis=1)[:, ::2]
         return out
 
     def mean(self, power: Float64Array) -> Float64Array:

@@ -30,12 +30,12 @@ UInt16Array = NDArray[np.uint16]
 
 def to_wire(codes: Int16Array) -> UInt16Array:
     """Convert codes to those of the wire."""
-    return (codes.astype(np.int32) + WIRE_OFFSET).astype(np.uint16)
+    return codes.view(np.uint16) + np.uint16(WIRE_OFFSET)  # modulo 2^16
 
 
 def from_wire(codes: UInt16Array) -> Int16Array:
     """Convert codes of the wire; 65535 becomes ``NOTHING``."""
-    return (codes.astype(np.int32) - WIRE_OFFSET).astype(np.int16)
+    return (codes - np.uint16(WIRE_OFFSET)).view(np.int16)  # modulo 2^16
 
 
 def codes_of(power: Float64Array) -> Int16Array:
@@ -70,7 +70,11 @@ def rounded(codes: Int16Array, step: int) -> Int16Array:
     """Return codes rounded to multiples of a step, in steps of codes; ``NOTHING`` stays."""
     if step == 1:
         return codes
-    found = (np.rint(codes / step) * step).clip(-32767, 32767).astype(np.int16)
+    # One array: codes and steps are below 2^16, so quotients in float32 round as exact ones do.
+    nearest = np.divide(codes, step, dtype=np.float32)
+    np.rint(nearest, out=nearest)
+    nearest *= step
+    found = nearest.clip(-_CODE_MAX, _CODE_MAX, out=nearest).astype(np.int16)
     found[codes == NOTHING] = NOTHING
     return found
 
@@ -216,7 +220,10 @@ class ColumnSums:
         column, row = column[order], row[order]
         firsts = np.flatnonzero(np.diff(column, prepend=-1))
         columns = column[firsts]
-        greatest = np.maximum.reduceat(rows.greatest[row], firsts, axis=0)
+        # Rows that follow each other, as nearly all do, are not copied.
+        is_run = int(row[-1]) - int(row[0]) + 1 == row.size and bool(np.all(row[1:] > row[:-1]))
+        own = rows.greatest[int(row[0]) : int(row[-1]) + 1] if is_run else rows.greatest[row]
+        greatest = np.maximum.reduceat(own, firsts, axis=0)
         self._greatest[columns] = np.maximum(self._greatest[columns], greatest)
         effort_s = np.minimum(rows.effort_s, self.grid.column_ns / 1e9)[row]
         self.effort_s[columns] += np.add.reduceat(effort_s, firsts)
