@@ -152,6 +152,9 @@ test("a source without a channel is a note of the state, and none where its daem
   const silent = [mic({ source: "pond", state: "waiting", waiting_for: "no program writes to it" })];
   assert.deepEqual(one(sessionOf({ silent })).text, "live; pond: waiting: no program writes to it");
   assert.equal(one(sessionOf({ silent })).grade, "notice");
+  const shown = mic({ state: "waiting", waiting_for: "no sound card" });
+  const groups = healthGroups(sessionOf({ sources: [shown], silent: [shown, ...silent] }), OPEN, 0);
+  assert.deepEqual(groups.map(({ title }) => title), ["", "mic", "mic · 0 · dbfs", "pond"]); // of a channel that has gone
   const { text } = one(sessionOf({ silent, endpoints: [daemon({ connected: false })] }));
   assert.equal(text, "ipc://a: no connection to the daemon: start it, and the page goes on");
 });

@@ -22,8 +22,10 @@ export function healthGroups(session, phase, now) {
     const { info } = channel;
     groups.push({ title: topicTitle(info), endpoint: info.endpoint, info, facts: channelFacts(channel, now) });
   }
-  for (const { source, endpoint, text } of silentStates(session)) {
-    groups.push({ title: source, endpoint, facts: [{ name: "state", text, grade: "notice" }] });
+  const isSaid = (one) => sources.some(({ endpoint, source }) => endpoint === one.endpoint && source === one.source);
+  for (const one of silentStates(session)) {
+    const { source, endpoint, text } = one;
+    if (!isSaid(one)) groups.push({ title: source, endpoint, facts: [{ name: "state", text, grade: "notice" }] });
   }
   return groups;
 }
