@@ -53,7 +53,8 @@ class Schedule:
                 is_on[minute] = True
         # Minutes at which the state changes, and the state of each minute.
         self._is_always = not hours or all(is_on)
-        self._turns = [k for k in range(_WEEK_MINUTES) if is_on[k] != is_on[k - 1]]
+        changes = () if self._is_always else range(_WEEK_MINUTES)
+        self._turns = [k for k in changes if is_on[k] != is_on[k - 1]]
         self._is_on = is_on
 
     def covers(self, t_utc_ns: int) -> bool:
