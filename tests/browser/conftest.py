@@ -1,4 +1,4 @@
-"""Debian's Chromium, driven by Playwright, and a picture of each page that a test leaves."""
+"""Debian's Chromium, driven by Playwright, and a picture of each page that a failure leaves."""
 
 import os
 import re
@@ -12,7 +12,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 CHROMIUM = "/usr/bin/chromium"
 PICTURES = os.environ.get("SPECTROD_TEST_PICTURES", "")
-"""Folder for pictures, else they are in pytest's temporary one; tests run without SPECTROD_*."""
+"""Folder for pictures of all tests, else those of failures are in pytest's temporary one.
+
+Tests run without SPECTROD_*.
+"""
 # Names of no site: the tests' strangers, and names that the server has or has not been given.
 RESOLVER = "--host-resolver-rules=MAP *.test 127.0.0.1"
 # What stays open for somebody who has opened all panes of the page.
@@ -64,12 +67,16 @@ def open_context(chromium):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item):
-    """Keep pictures of the pages that are open when a test ends, above all when it fails."""
+    """Keep pictures of the pages that are open when a test fails, or ends if a folder is named."""
+    has_passed = False
     try:
-        return (yield)
+        result = yield
+        has_passed = True
+        return result
     finally:
         browser = item.funcargs.get("chromium")
-        if browser is not None and browser.is_connected():
+        is_wanted = PICTURES or not has_passed
+        if is_wanted and browser is not None and browser.is_connected():
             keep_pictures(item, browser)
 
 

@@ -450,7 +450,7 @@ def test_a_daemon_that_dies_is_told_and_its_return_is_drawn(open_context, tmp_pa
         daemon.kill()
 
 
-# All elements are checked; of rules that hold, and of those that say nothing, one element is reported.
+# All rules check all elements; lists of other results than violations have one element.
 VIOLATIONS = "() => axe.run({ resultTypes: ['violations'] })"
 
 
