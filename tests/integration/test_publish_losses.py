@@ -8,6 +8,7 @@ import zmq
 from publishing import TIMEOUT_S, make_batch
 
 from spectrod.daemon.publisher import xpub
+from spectrod.daemon.publisher.new_subscriptions import AGAIN_S
 from spectrod.dsp.spectrum import SpectrumSpec
 from spectrod.wire.schema import Frame, decode
 
@@ -82,9 +83,10 @@ def test_fast_subscribers_lose_nothing_and_slow_ones_can_count_their_losses(
 @pytest.mark.extended
 @pytest.mark.slow
 def test_subscribers_that_vanish_leave_nothing_behind(
-    publish, raw_subscriber, fds, ipc_path, resident_bytes
+    publish, raw_subscriber, fds, ipc_path, resident_bytes, monkeypatch
 ):
     """Subscribers that vanish in any way leave neither descriptors nor threads nor memory."""
+    monkeypatch.setitem(AGAIN_S, b"last/", 0.0)  # else each that waits for one does so for 1 s
     publisher = publish(f"ipc://{ipc_path}", replay_mb=0)
     feed, endpoint = publisher.sources[0], publisher.endpoints[0]
     steady = Reader(raw_subscriber(endpoint, TOPIC))
