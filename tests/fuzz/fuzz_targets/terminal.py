@@ -37,7 +37,7 @@ _PIECES = (
 
 def check(data: bytes) -> None:
     """Feed the bytes as they may come, in pieces; keys are characters or names of arrows."""
-    for size in (_READ_BYTES, min(_READ_BYTES, max(1, len(data) // 3))):
+    for size in {_READ_BYTES, min(_READ_BYTES, max(1, len(data) // 3))}:
         parser, probe = KeyParser(), Probe({"TERM": "xterm"}, 0.0)
         for place in range(0, len(data), size):
             parser.feed(data[place : place + size])

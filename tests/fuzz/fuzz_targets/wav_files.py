@@ -42,9 +42,10 @@ def with_chunks(
     form: bytes, chunks: Sequence[tuple[bytes, bytes]], data_size: int | None = None
 ) -> bytes:
     """Assemble a WAV or RF64 file, with a right or a wrong size of ``data``."""
-    packed = b""
+    parts = []
     for name, content in chunks:
         is_other = name == b"data" and data_size is not None
         size = data_size if is_other else len(content)
-        packed += struct.pack("<4sI", name, size) + content + bytes(len(content) % 2)
+        parts.append(struct.pack("<4sI", name, size) + content + bytes(len(content) % 2))
+    packed = b"".join(parts)
     return struct.pack("<4sI4s", form, len(packed) + 4, b"WAVE") + packed
