@@ -111,7 +111,11 @@ class Machine:
 
     def __exit__(self, *_):
         if self._process:
-            self._process.send_signal(signal.SIGTERM)
+            # Nothing of it is kept: nspawn itself cleans up behind a process 1 that was killed.
+            if self._leader:
+                os.kill(int(self._leader), signal.SIGKILL)
+            else:
+                self._process.send_signal(signal.SIGTERM)
             try:
                 self._process.wait(20.0)
             except subprocess.TimeoutExpired:
