@@ -52,8 +52,7 @@ def packages(tmp_path_factory):
     assert version in text
     control.write_text(text.replace(version, f"Version: {spectrod.__version__}-2\n"))
     subprocess.run(
-        ["dpkg-deb", "--build", "--root-owner-group", later, folder / "later.deb"],
-        env=quick,
+        ["dpkg-deb", "-Znone", "--build", "--root-owner-group", later, folder / "later.deb"],
         check=True,
         capture_output=True,
     )
