@@ -91,7 +91,7 @@ def run(tmp_path, disk, first, last, number):
     n_calls = disk.n_calls
     disk.fail(0, -1, 0)
     # The last attempt may have been just now, and the next one 37.5 s away.
-    while site.recording.status()["state"] != "recording" and site.clock.now_s < 150.0:
+    while site.recording.status()["state"] != "recording" and site.clock.now_s < 165.0:
         site.play(5.0, 50)
     site.play(15.0, 50)  # of files that begin, end and are deleted with all calls in order
     facts = site.recording.status()
