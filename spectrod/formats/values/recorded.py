@@ -215,11 +215,12 @@ def _recover_in(folder: Directory, part: Path) -> RecoveredValues:
         if not lock(descriptor):
             raise StorageError(f"{part}: another program is writing it")
         size = os.fstat(descriptor).st_size
-        if os.pread(descriptor, len(HDF5), 0) == HDF5:  # converted, but for its name
+        is_netcdf = _is_netcdf(Path(name))
+        if is_netcdf and os.pread(descriptor, len(HDF5), 0) == HDF5:  # converted, but for its name
             end, n_rows = size, None
         else:
             end, n_rows = _cut(descriptor, size, part)
-            if _is_netcdf(Path(name)):
+            if is_netcdf:
                 folder.rename(convert(folder, part.name, part), part.name)
     finally:
         os.close(descriptor)

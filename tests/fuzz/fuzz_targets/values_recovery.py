@@ -10,7 +10,7 @@ from mutation import havoc, mutate_text
 
 from spectrod.formats.directory import Directory
 from spectrod.formats.values.measurement_description import describe
-from spectrod.formats.values.recorded import recover
+from spectrod.formats.values.recorded import HDF5, recover
 from spectrod.formats.values.row_log import DESCRIPTION, RowLog, encode_description
 from spectrod.formats.values.value_csv import header_text, row_text
 from spectrod.lib.errors import InputError, StorageError
@@ -77,9 +77,15 @@ def row_seeds() -> list[bytes]:
 
 
 def seeds() -> list[bytes]:
-    """Make files of no row, some rows, a torn row, and one that a power failure has cut."""
+    """Make files of no row, some rows, a torn row, one that a power failure has cut, and no CSV."""
     rows = b"".join(b"2026-06-01T12:%02d:00Z,60.0,gap,-23.25\n" % k for k in range(20))
-    return [_HEADER, _HEADER + rows, _HEADER + rows[:-9], _HEADER + rows + bytes(512)]
+    return [
+        _HEADER,
+        _HEADER + rows,
+        _HEADER + rows[:-9],
+        _HEADER + rows + bytes(512),
+        HDF5 + rows[:-9],
+    ]
 
 
 def mutate(data: bytes, rng: random.Random) -> bytes:

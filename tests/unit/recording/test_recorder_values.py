@@ -20,7 +20,7 @@ from spectrod.formats.values import recorded as recorded_module
 from spectrod.formats.values.convert import convert
 from spectrod.formats.values.measurement_chunk import MeasurementChunk
 from spectrod.formats.values.measurement_description import describe
-from spectrod.formats.values.recorded import recover
+from spectrod.formats.values.recorded import HDF5, RecoveredValues, recover
 from spectrod.formats.values.value_writer import open_writer
 from spectrod.lib.errors import ConfigError, InputError, StorageError
 from spectrod.lib.events import EventLog
@@ -180,6 +180,14 @@ def test_what_holds_no_row_or_is_not_ours_is_left(site, tmp_path):
     with Directory.open(days.folder) as folder:
         names = ("20260601T120000Z.csv", "20260601T120000Z.csv.part", "copy.csv", "other.csv")
         assert [owner.wrote(folder, name) for name in names] == [True, True, False, False]
+
+
+def test_text_that_begins_as_netcdf_is_cut_after_its_last_line(tmp_path):
+    """Only a file that is to become NetCDF can be one already."""
+    torn = tmp_path / "torn.csv.part"
+    torn.write_bytes(HDF5 + b"without an end")
+    assert recover(torn) == RecoveredValues(1, len("without an end"))
+    assert (tmp_path / "torn.csv").read_bytes() == HDF5
 
 
 @pytest.mark.parametrize(
