@@ -162,6 +162,7 @@ MODULES: dict[str, tuple[str, tuple[str, ...]]] = {
     "zmtp_greeting": ("machine", ("spectrod.client.zmtp_probe",)),
     "shard": ("machine", ("spectrod.apps.batch.shard",)),
     "mqtt_packet": ("mqtt", ("spectrod.apps.mqtt.broker", "paho.mqtt.client")),
+    "mqtt_device": ("mqtt", ("spectrod.apps.mqtt.kept_devices", "spectrod.lib.json_text")),
 }
 """Module of each target, and the parts of the program whose coverage guides the search."""
 

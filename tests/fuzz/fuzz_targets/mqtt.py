@@ -1,13 +1,18 @@
-"""What an MQTT broker sends to the bridge: packets, whole and torn."""
+"""What an MQTT broker sends to the bridge: packets, whole and torn, and what it has kept."""
 
 import random
 import socket
 
 from fuzzing import Target
-from mutation import havoc, put_number
+from mutation import havoc, mutate_json, put_number
 from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode
 
 from spectrod.apps.mqtt.broker import PACKET_MAX_BYTES, _Client
+from spectrod.apps.mqtt.discovery import PLATFORMS, Discovery, is_identity
+from spectrod.apps.mqtt.kept_devices import kept_parts
+from spectrod.apps.mqtt.mqtt_topics import Topics
+
+_DISCOVERY = Discovery("ha", Topics("spectrod", "box"), 10.0, qos=1)
 
 _PACKETS = (
     *(b"\x20\x02\0\0", b"\x20\x02\x01\0", b"\x20\x02\0\x05", b"\x20\x02\0\x01", b"\x40\x02\0\x01"),
@@ -56,4 +61,33 @@ def mutate(data: bytes, rng: random.Random) -> bytes:
             return data[:place] + rng.choice(_PACKETS) + data[place:]
 
 
-TARGETS = {"mqtt_packet": Target(check, seeds, mutate)}
+def check_device(data: bytes) -> None:
+    """Read the message of a device; its components have the names and topics of this bridge."""
+    try:
+        parts = kept_parts(_DISCOVERY, "roof", data)
+    except ValueError:
+        return
+    for part, kept in parts.items():
+        assert part or not kept.topics
+        assert all(topic.startswith("spectrod/box/roof/") for topic in kept.topics)
+        for one in kept.components:
+            assert is_identity(one.identity)
+            assert one.platform in PLATFORMS
+            one.config.encode()
+
+
+def device_seeds() -> list[bytes]:
+    """Make the message of a source with its state and a trigger."""
+    components = [_DISCOVERY.state_sensor("roof"), *_DISCOVERY.trigger_sensors("roof", "bark")]
+    return [_DISCOVERY.device("roof", components).payload]
+
+
+def mutate_device(data: bytes, rng: random.Random) -> bytes:
+    """Change values of the message, or any bytes."""
+    return mutate_json(data, rng) if rng.random() < 0.7 else havoc(data, rng)
+
+
+TARGETS = {
+    "mqtt_packet": Target(check, seeds, mutate),
+    "mqtt_device": Target(check_device, device_seeds, mutate_device),
+}
