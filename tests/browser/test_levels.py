@@ -254,6 +254,45 @@ def test_keys_move_an_end_by_decibels_and_say_its_value(tab):
     wait_for_address(tab, "hold=max")
 
 
+def test_keys_and_turns_of_the_wheel_between_two_frames_all_count(tab):
+    """Where frames are slow, each goes on from the one before, not from what was drawn last."""
+    tab.open(f"v=1&topic={MIC}&db=-100:0")
+    tab.page.evaluate(
+        """() => {
+          const grip = document.querySelector("[data-end=lo]");
+          const key = () => new KeyboardEvent("keydown", { key: "ArrowUp", bubbles: true });
+          for (let k = 0; k < 3; k += 1) grip.dispatchEvent(key());
+        }"""
+    )
+    wait_for_address(tab, "db=-97:0$")
+    spans = [97.0]
+    for turns in (1, 3):
+        tab.page.evaluate(
+            """turns => {
+              const bar = document.querySelector(".level-bar");
+              const { left, right, top, bottom } = bar.getBoundingClientRect();
+              const place = { clientX: (left + right) / 2, clientY: (top + bottom) / 2 };
+              const turn = () => new WheelEvent("wheel", { deltaY: 100, bubbles: true, ...place });
+              for (let k = 0; k < turns; k += 1) bar.dispatchEvent(turn());
+            }""",
+            turns,
+        )
+        spans.append(wait_for_other_span(tab, spans[-1]))
+    assert spans[2] / spans[1] == pytest.approx((spans[1] / spans[0]) ** 3, rel=0.01)
+
+
+def wait_for_other_span(tab, span):
+    """Wait until the address has another range than one of a span, and return its span."""
+    found = tab.page.wait_for_function(
+        """span => {
+          const [lo, hi] = (new URLSearchParams(location.hash.slice(1)).get("db") ?? "").split(":");
+          return hi - lo !== span && hi - lo;
+        }""",
+        arg=span,
+    )
+    return found.json_value()
+
+
 def test_panels_of_one_unit_share_a_range_until_they_are_parted(open_context, address):
     """Left and right have one range, dB SPL another; the switch is in the link, and remembered."""
     context = open_context(viewport={"width": 1366, "height": 1400})

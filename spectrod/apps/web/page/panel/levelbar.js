@@ -104,7 +104,13 @@ export class LevelBar {
   #wheel(event) {
     event.preventDefault();
     if (this.#scale === null || this.#held !== null) return;
-    this.#given.setRange(zoomedRange(this.#range, wheelFactor(event), this.#levelAt(event)));
+    this.#choose(zoomedRange(this.#range, wheelFactor(event), this.#levelAt(event)));
+  }
+
+  /** Keys and the wheel go on from what was chosen, also where several come before the next frame shows it. */
+  #choose(range) {
+    this.#range = range;
+    this.#given.setRange(range);
   }
 
   /**
@@ -133,7 +139,7 @@ export class LevelBar {
     axis.addEventListener("dblclick", () => this.#given.setRange(null));
     const zoom = (event) => {
       event.preventDefault();
-      this.#given.setRange(zoomedRange(this.#range, wheelFactor(event), levelAt(this.#range, event)));
+      this.#choose(zoomedRange(this.#range, wheelFactor(event), levelAt(this.#range, event)));
     };
     axis.addEventListener("wheel", zoom, { passive: false });
   }
@@ -150,7 +156,7 @@ export class LevelBar {
     event.stopPropagation();
     const range = this.#range;
     if (by === undefined) this.#given.setRange(null);
-    else this.#given.setRange(event.shiftKey ? moved(range, by) : withEnd(range, end, Math.round(range[end]) + by));
+    else this.#choose(event.shiftKey ? moved(range, by) : withEnd(range, end, Math.round(range[end]) + by));
   }
 
   /**
