@@ -9,9 +9,9 @@ import datetime as dt
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -74,7 +74,7 @@ class ParquetRows:
     """Reads Parquet files of one origin, in processes that can do nothing else.
 
     To start a process takes longer than to read most files, so one reads up to 100; after a file
-    that is wrong the next one has a new process. A context manager. Thread: one at a time.
+    that is wrong the next one has a new process. To be closed. Thread: one at a time.
     """
 
     def __init__(self) -> None:
@@ -103,17 +103,6 @@ class ParquetRows:
         if self._process is not None:
             self._process.close()
             self._process = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def read_events(path: Path) -> list[ReadEvent]:
@@ -245,7 +234,7 @@ def _from_json(content: bytes) -> Iterator[ReadEvent]:
 
 def _from_parquet(content: bytes) -> Iterator[ReadEvent]:
     """Yield the events of rows, which a process reads that can do nothing else."""
-    with ParquetRows() as parquet:
+    with closing(ParquetRows()) as parquet:
         return _from_json(parquet.json(content))
 
 

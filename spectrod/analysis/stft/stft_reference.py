@@ -249,7 +249,7 @@ class ReferenceStft:
         begins: NDArray[np.int64],
         hop: int | None,
         chunk: Chunk,
-        room: Values | None,  # noqa: ARG002 - float32 has no use for it here
+        room: Values | None,  # noqa: ARG002 - rows have no room for float64
     ) -> Values:
         """Return the values of the frames [start, stop) of those that begin at some samples.
 

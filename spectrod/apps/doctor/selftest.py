@@ -24,7 +24,7 @@ TONE_HZ, TONE_DBFS = 1000.0, -20.0
 MAX_RELATIVE_L2 = 3e-7
 MAX_LEVEL_ERROR_DB = 0.05
 MAX_PRODUCT_ERROR = 1e-13
-"""Of a product over 512 numbers, relative L2; its rounding makes 3e-16 to 5e-15 of it."""
+"""Relative L2 of products over 512 numbers, whose rounding makes some eps sqrt(512) = 5e-15."""
 _MESSAGE_TIMEOUT_S = 10.0
 _SIZES = (16, 64, 101, 256, 1000, 1024, 4095, 4096, 8192, 65536)
 

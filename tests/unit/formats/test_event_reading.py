@@ -4,6 +4,7 @@ import datetime as dt
 import json
 import re
 import sys
+from contextlib import closing
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
@@ -437,7 +438,7 @@ def test_files_of_one_origin_share_a_process_until_one_is_wrong(monkeypatch):
 
     monkeypatch.setattr(event_reading, "FileProcess", start)
     monkeypatch.setattr(event_reading, "_PROCESS_FILES_MAX", 3)
-    with ParquetRows() as rows:
+    with closing(ParquetRows()) as rows:
 
         def read(content):
             return len(parse_events(Path("e.parquet"), content, rows))

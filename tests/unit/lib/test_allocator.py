@@ -10,6 +10,19 @@ import pytest
 from spectrod.lib import allocator
 
 N_ROUNDS = 50
+
+
+def printed(script, *arguments):
+    """Run a script with the C library's own defaults, and return what it prints."""
+    # Dask sets MALLOC_TRIM_THRESHOLD_ in the process that starts its workers.
+    defaults = {key: text for key, text in os.environ.items() if not key.startswith("MALLOC_")}
+    command = [sys.executable, "-c", script, *arguments]
+    done = subprocess.run(
+        command, check=True, capture_output=True, text=True, timeout=60, env=defaults
+    )
+    return done.stdout
+
+
 PAGES = """
 import resource, sys
 import numpy as np
@@ -32,9 +45,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 
 def new_pages(mode):
     """Return the number of pages that arrays of up to 1 MiB get after they were made once."""
-    command = [sys.executable, "-c", PAGES, mode, str(N_ROUNDS)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
-    return int(done.stdout)
+    return int(printed(PAGES, mode, str(N_ROUNDS)))
 
 
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="no GNU C library")
@@ -75,14 +86,8 @@ over.wait()
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="no GNU C library")
 def test_threads_share_two_heaps():
     """Six threads have two heaps, and more by default."""
-
-    def heaps(mode):
-        command = [sys.executable, "-c", HEAPS, mode]
-        done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
-        return int(done.stdout)
-
-    assert heaps("share") == 2
-    assert heaps("default") > 2
+    assert int(printed(HEAPS, "share")) == 2
+    assert int(printed(HEAPS, "default")) > 2
 
 
 def test_another_c_library_is_left_alone(monkeypatch):
@@ -117,18 +122,8 @@ print(most - before - 300_000 * len(kept))
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="no GNU C library")
 def test_large_arrays_leave_nothing_between_those_that_stay():
     """Of arrays of 30 MB that are made again and again, with one of 0.3 MB that stays each time."""
-
-    def left(mode):
-        command = [sys.executable, "-c", BUSY, mode]
-        # Dask sets MALLOC_TRIM_THRESHOLD_ in the process that starts its workers.
-        default = {key: text for key, text in os.environ.items() if not key.startswith("MALLOC_")}
-        done = subprocess.run(
-            command, check=True, capture_output=True, text=True, timeout=60, env=default
-        )
-        return int(done.stdout)
-
-    assert left("map") < 1e6
-    assert left("default") > 10e6
+    assert int(printed(BUSY, "map")) < 1e6
+    assert int(printed(BUSY, "default")) > 10e6
 
 
 FREED = """
@@ -150,8 +145,6 @@ print(freed - before, resident() - before)
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="no GNU C library")
 def test_memory_between_pieces_that_stay_is_given_back():
     """Of 60 MB with a piece in each 100 kB, which the process would keep."""
-    command = [sys.executable, "-c", FREED]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
-    freed, given_back = map(int, done.stdout.split())
+    freed, given_back = map(int, printed(FREED).split())
     assert freed > 50e6
     assert given_back < 15e6

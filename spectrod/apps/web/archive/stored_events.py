@@ -168,7 +168,8 @@ class StoredEvents:
         with contextlib.ExitStack() as stack:
             # Files of one archive cannot change what another one shows.
             names = [one.name for one in self._archives.archives]
-            return self._refresh({one: stack.enter_context(ParquetRows()) for one in names})
+            parquet = {one: stack.enter_context(contextlib.closing(ParquetRows())) for one in names}
+            return self._refresh(parquet)
 
     def _refresh(self, parquet: Mapping[str, ParquetRows]) -> bool:
         sources, before = _sources(self._archives), self._read
