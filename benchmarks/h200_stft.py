@@ -16,6 +16,7 @@ from _report import Report, describe_device, new_report, run_tests, write_report
 
 from spectrod.analysis.frame_launch import FrameLaunch
 from spectrod.analysis.opencl_engine import OpenCLEngine
+from spectrod.analysis.sample_buffer import touched_memory
 from spectrod.apps.bench import stft
 from spectrod.apps.bench.spectra import Spectra, make_spec
 from spectrod.apps.bench.stft_peers import choose_peers
@@ -110,9 +111,11 @@ def transfer(engine: OpenCLEngine, n_bytes: int, *, up: bool) -> Callable[[], No
     """Copy a number of bytes between page-locked memory and the device."""
     context = engine.context
     transfers = Transfers(context)
-    (_, memory), buffer = transfers.pinned(n_bytes), context.allocate(n_bytes)
+    memory, buffer = touched_memory(n_bytes), context.allocate(n_bytes)
+    lock = transfers.lock_pages(memory)
 
     def call() -> None:
+        assert lock  # the memory stays locked
         if up:
             context.wait(transfers.start_upload(buffer, memory, 0, n_bytes))
         else:

@@ -18,12 +18,15 @@ class PooledBuffer:
     ----------
     memory : (bytes,) uint8
         The host's memory.
-    buffer : pyopencl.Buffer
-        Buffer of that memory, or the buffer that is mapped there.
+    buffer : pyopencl.Buffer, optional
+        Buffer of that memory, or what keeps its pages locked.
+    twin : pyopencl.Buffer, optional
+        Buffer of the same size on a device with its own memory.
     """
 
     memory: NDArray[np.uint8]
     buffer: Any
+    twin: Any = None
 
 
 class BufferPool:
@@ -79,6 +82,14 @@ class Lease:
             "data": (pooled.memory.ctypes.data, False),
             "version": 3,
         }
+
+    @staticmethod
+    def of(array: NDArray[Any]) -> "Lease | None":
+        """Return the lease that an array or a view belongs to; None for other memory."""
+        owner: Any = array
+        while isinstance(owner, np.ndarray):
+            owner = owner.base
+        return owner if isinstance(owner, Lease) else None
 
     def array(self) -> NDArray[Any]:
         """Return an array of the memory."""

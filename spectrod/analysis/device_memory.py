@@ -6,13 +6,17 @@ overlap with kernels.
 """
 
 from collections import deque
+from dataclasses import replace
+from math import prod
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.analysis.buffer_pool import BufferPool, PooledBuffer
-from spectrod.analysis.sample_buffer import SampleBuffer, aligned_memory
+from spectrod.analysis.buffer_pool import BufferPool, Lease, PooledBuffer
+from spectrod.analysis.parallel import copy
+from spectrod.analysis.result_pool import ResultPool, host_results
+from spectrod.analysis.sample_buffer import SampleBuffer, aligned_memory, touched_memory
 from spectrod.analysis.stft.stft_stage import Samples
 from spectrod.dsp.sample_layout import SampleLayout
 from spectrod.lib.errors import DeviceError
@@ -23,6 +27,11 @@ _ALIGN = 16
 """Alignment at which a caller's arrays are used in place [bytes]."""
 
 _UPLOADS_KEPT = 8
+
+_LOCKED_RESULT_BYTES_MAX = 1 << 29
+"""Maximum size of a whole result in page-locked memory [bytes]; two of them are kept."""
+_LOCKED_BYTES_MAX = 1 << 32
+"""Maximum size of such results that arrays refer to: the system cannot page them out [bytes]."""
 
 
 class DeviceSamples(Protocol):
@@ -70,6 +79,10 @@ class DeviceMemory(Protocol):
         """Make a buffer over existing samples, if the device can read them in place."""
         ...
 
+    def result_memory(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+        """Return memory for rows that a target may have as ``out``."""
+        ...
+
     def results(self, dtype: np.dtype[Any], max_bytes: int) -> Results:
         """Allocate memory for batches of up to max_bytes."""
         ...
@@ -104,6 +117,10 @@ class InPlaceMemory:
             return None
         capacity = len(memory) // layout.step_bytes
         return SharedSampleBuffer(self._context, layout, capacity, memory, filled=True)
+
+    def result_memory(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+        """Return ordinary memory."""
+        return host_results(shape, dtype)
 
     def results(self, dtype: np.dtype[Any], max_bytes: int) -> "SharedResults":
         """Lend memory that the kernels write to."""
@@ -215,17 +232,25 @@ class MirroredMemory:
         self._transfers = Transfers(context)
         self._pool = BufferPool(self._make_buffer)
         # To lock pages takes longer than the spectrogram of the samples that they hold.
-        self._sample_pool = BufferPool(self._make_buffer, spare_max=1)
+        self._sample_pool = BufferPool(self._make_sample_buffer, spare_max=1)
+        self._result_pool = ResultPool(self._make_buffer)
 
     def sample_buffer(self, layout: SampleLayout, capacity: int) -> SampleBuffer:
         """Make a buffer and its copy on the device."""
         lease = self._sample_pool.lend((layout.step_bytes * capacity,), np.dtype(np.uint8))
-        memory = lease.array()
-        return MirroredSampleBuffer(self._context, self._transfers, layout, capacity, memory)
+        return MirroredSampleBuffer(self._context, self._transfers, layout, capacity, lease)
 
     def sample_buffer_over(self, layout: SampleLayout, memory: NDArray[np.uint8]) -> None:  # noqa: ARG002
         """Return None: the device cannot read the host's memory."""
         return
+
+    def result_memory(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+        """Return page-locked memory, or ordinary one where that would be too much."""
+        n_bytes = dtype.itemsize * prod(shape)
+        left = _LOCKED_BYTES_MAX - self._result_pool.lent_bytes
+        if n_bytes > min(left, _LOCKED_RESULT_BYTES_MAX):
+            return np.empty(shape, dtype)
+        return self._result_pool.lend(shape, dtype)
 
     def results(self, dtype: np.dtype[Any], max_bytes: int) -> "MirroredResults":
         """Allocate device memory for two batches."""
@@ -233,8 +258,11 @@ class MirroredMemory:
         return MirroredResults(self._context, self._transfers, self._pool, dtype, buffers)
 
     def _make_buffer(self, n_bytes: int) -> PooledBuffer:
-        buffer, memory = self._transfers.pinned(n_bytes)
-        return PooledBuffer(memory, buffer)
+        memory = touched_memory(n_bytes)
+        return PooledBuffer(memory, self._transfers.lock_pages(memory))
+
+    def _make_sample_buffer(self, n_bytes: int) -> PooledBuffer:
+        return replace(self._make_buffer(n_bytes), twin=self._context.allocate(n_bytes))
 
 
 class MirroredSampleBuffer(SampleBuffer):
@@ -246,13 +274,14 @@ class MirroredSampleBuffer(SampleBuffer):
         transfers: Transfers,
         layout: SampleLayout,
         capacity: int,
-        memory: NDArray[np.uint8],
+        lease: Lease,
     ) -> None:
+        memory = lease.array()
         super().__init__(layout, capacity, memory)
         self._memory = memory
         self._context = context
         self._transfers = transfers
-        self._twin = context.allocate(len(memory))
+        self._twin = lease.pooled.twin
         self._sent = 0
         # Keep events until they are complete: pyopencl waits for an event that is dropped.
         self._uploads: deque[Any] = deque(maxlen=_UPLOADS_KEPT)
@@ -308,8 +337,10 @@ class MirroredResults:
     def target(self, shape: tuple[int, ...], out: NDArray[Any] | None) -> "FetchedTarget":
         """Use the buffer that was not used last."""
         self._buffers.reverse()
-        lease = self._pool.lend(shape, self._dtype)
-        return FetchedTarget(self._context, self._transfers, self._buffers[0], lease.array(), out)
+        rows = out
+        if rows is None or not _is_page_locked(rows):
+            rows = self._pool.lend(shape, self._dtype).array()
+        return FetchedTarget(self._context, self._transfers, self._buffers[0], rows, out)
 
 
 class FetchedTarget:
@@ -349,10 +380,16 @@ class FetchedTarget:
 
 
 def _delivered(rows: NDArray[Any], out: NDArray[Any] | None) -> NDArray[Any]:
-    if out is None:
+    if out is None or out is rows:
         return rows
-    out[...] = rows
+    copy(out, rows, axis=0)
     return out
+
+
+def _is_page_locked(rows: NDArray[Any]) -> bool:
+    """Return whether rows are of ``MirroredMemory``."""
+    lease = Lease.of(rows)
+    return lease is not None and lease.pooled.buffer is not None and rows.flags.c_contiguous
 
 
 def _is_aligned(values: NDArray[Any]) -> bool:

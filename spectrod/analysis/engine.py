@@ -118,6 +118,18 @@ class Engine(Protocol):
         """Make a buffer over existing samples; None if the device cannot read them in place."""
         ...
 
+    def result_memory(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+        """Return memory for rows that ``submit`` writes to; it may be that of earlier results.
+
+        Memory is used again only when no array refers to it any more.
+
+        Raises
+        ------
+        DeviceError
+            If there is not enough memory.
+        """
+        ...
+
     def plan(self, spec: SpectrumSpec, buffer: SampleBuffer, max_frames: int) -> FramePlan:
         """Make a plan for frames in a buffer of this engine, up to max_frames in one batch.
 

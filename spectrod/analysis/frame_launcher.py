@@ -2,8 +2,10 @@
 
 from collections import deque
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spectrod.analysis.batch_sizes import BatchSizes
 from spectrod.analysis.calibrated_rows import CalibratedRows
@@ -90,6 +92,8 @@ class FrameLauncher:
         Buffer with the samples.
     sizes : BatchSizes
         Sizes of its batches.
+    out : (rows, signals, values) array, optional
+        Memory for all rows, in order, unless they are launched ahead.
 
     Attributes
     ----------
@@ -104,13 +108,19 @@ class FrameLauncher:
     """
 
     def __init__(
-        self, spec: SpectrumSpec, engine: Engine, buffer: SampleBuffer, sizes: BatchSizes
+        self,
+        spec: SpectrumSpec,
+        engine: Engine,
+        buffer: SampleBuffer,
+        sizes: BatchSizes,
+        out: NDArray[Any] | None = None,
     ) -> None:
         self.spec = spec
         self.positions = RowPositions(spec)
         self.unreported = NOTHING
         self.in_flight: deque[_InFlight] = deque()
         self._calibrated = CalibratedRows(spec)
+        self._out = out
         self._own_buffer, self.sizes = buffer, sizes
         self.read_from(buffer)
         self._shows_finite = shows_finite(spec) and spec.averaging == "none"
@@ -161,21 +171,23 @@ class FrameLauncher:
     def _launch(self, batch: _InFlight) -> None:
         run = batch.run
         batch.engine = self._engine_name
+        launch = FrameLaunch(
+            batch.place,
+            run.n_frames,
+            run.done + run.n_frames if run.is_cut else self.spec.averaging_frames,
+            run.done,
+            run.primed,
+            run.phase,
+            batch.source,
+        )
+        out = None
+        if self._out is not None:
+            out, self._out = self._out[: launch.n_rows], self._out[launch.n_rows :]
         for ahead in self._ahead:
             if ahead.are_of(batch):
                 batch.rows = ahead.rows
                 return
-        batch.rows = self._plan.submit(
-            FrameLaunch(
-                batch.place,
-                run.n_frames,
-                run.done + run.n_frames if run.is_cut else self.spec.averaging_frames,
-                run.done,
-                run.primed,
-                run.phase,
-                batch.source,
-            )
-        )
+        batch.rows = self._plan.submit(launch, out)
 
     def wait_in_flight(self) -> None:
         """Wait for batches launched before the buffer was moved, or from another one.

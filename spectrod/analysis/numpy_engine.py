@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from spectrod.analysis.constant_q_rows import ConstantQRows
 from spectrod.analysis.frame_launch import FrameLaunch
 from spectrod.analysis.reassigned_rows import ReassignedRows
+from spectrod.analysis.result_pool import host_results
 from spectrod.analysis.sample_buffer import SampleBuffer
 from spectrod.analysis.stft.stft_host import HostStft
 from spectrod.analysis.stft.stft_reference import ReferenceStft
@@ -46,6 +47,10 @@ class NumpyEngine:
     def sample_buffer_over(self, layout: SampleLayout, memory: NDArray[np.uint8]) -> SampleBuffer:
         """Make a buffer over existing samples."""
         return SampleBuffer(layout, len(memory) // layout.step_bytes, memory, filled=True)
+
+    def result_memory(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+        """Return memory for rows."""
+        return host_results(shape, dtype)
 
     def plan(self, spec: SpectrumSpec, buffer: SampleBuffer, max_frames: int) -> "NumpyPlan":
         """Make a plan for frames in a buffer, any number per batch."""

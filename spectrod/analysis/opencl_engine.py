@@ -2,6 +2,7 @@
 
 import logging
 from contextlib import AbstractContextManager
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,6 +90,16 @@ class OpenCLEngine:
     ) -> SampleBuffer | None:
         """Make a buffer over existing samples; None if the device cannot read them in place."""
         return self._memory.sample_buffer_over(layout, memory)
+
+    def result_memory(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+        """Return memory for rows, where the device can write them itself.
+
+        Raises
+        ------
+        DeviceError
+            If there is not enough memory.
+        """
+        return self._memory.result_memory(shape, dtype)
 
     def plan(
         self, spec: SpectrumSpec, buffer: SampleBuffer, max_frames: int

@@ -1,9 +1,10 @@
 """Work on host memory by several threads: one alone saturates neither the memory nor PCIe."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache
+from itertools import pairwise
 from typing import Any, TypeVar
 
 from numpy.typing import NDArray
@@ -47,12 +48,9 @@ def in_parts(work: Callable[[slice], T], n: int, n_bytes: int) -> list[T]:
     results : list
         What ``work`` returned for each part, in order.
     """
-    n_parts = min(_limits["threads"], n, n_bytes // _PART_BYTES_MIN)
-    if n_parts > 1:  # asking for the processors takes longer than a small part
-        n_parts = min(n_parts, usable_processors())
-    if n_parts < 2:
-        return [work(slice(0, n))]
-    parts = [slice(n * i // n_parts, n * (i + 1) // n_parts) for i in range(n_parts)]
+    parts = _parts(slice(0, n), n_bytes)
+    if len(parts) == 1:
+        return [work(parts[0])]
     threads = _threads(os.getpid())
     others = [threads.submit(work, part) for part in parts[1:]]
     try:
@@ -64,12 +62,53 @@ def in_parts(work: Callable[[slice], T], n: int, n_bytes: int) -> list[T]:
 
 def copy(out: NDArray[Any], source: NDArray[Any], axis: int) -> None:
     """Copy an array to another of its shape, in parts along an axis."""
+    in_parts(_copier(out, source, axis), out.shape[axis], out.nbytes)
 
+
+def copy_steps(out: NDArray[Any], source: NDArray[Any], axis: int, step: int) -> Generator[slice]:
+    """Copy as ``copy`` does, and yield each step of the axis as soon as it is complete.
+
+    Several threads copy the later steps meanwhile. Close it to wait for them.
+    """
+    copy_part = _copier(out, source, axis)
+    n = out.shape[axis]
+    steps = [slice(first, min(first + step, n)) for first in range(0, n, step)]
+    step_bytes = out.nbytes // max(1, len(steps))
+    parts = [_parts(one, step_bytes) for one in steps]
+    if max(map(len, parts), default=1) == 1:
+        for one in steps:
+            copy_part(one)
+            yield one
+        return
+    threads = _threads(os.getpid())
+    copies = [[threads.submit(copy_part, part) for part in of_step] for of_step in parts]
+    try:
+        for one, of_step in zip(steps, copies, strict=True):
+            for done in of_step:
+                done.result()
+            yield one
+    finally:
+        for of_step in copies:
+            wait(of_step)
+
+
+def _copier(out: NDArray[Any], source: NDArray[Any], axis: int) -> Callable[[slice], None]:
     def copy_part(part: slice) -> None:
         place = (slice(None),) * axis + (part,)
         out[place] = source[place]
 
-    in_parts(copy_part, out.shape[axis], out.nbytes)
+    return copy_part
+
+
+def _parts(items: slice, n_bytes: int) -> list[slice]:
+    """Divide consecutive items of a size for the threads."""
+    n = items.stop - items.start
+    n_parts = min(_limits["threads"], n, n_bytes // _PART_BYTES_MIN)
+    if n_parts > 1:  # asking for the processors takes longer than a small part
+        n_parts = min(n_parts, usable_processors())
+    n_parts = max(1, n_parts)
+    bounds = [items.start + n * i // n_parts for i in range(n_parts + 1)]
+    return [slice(*bound) for bound in pairwise(bounds)]
 
 
 @cache

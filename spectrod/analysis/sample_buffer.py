@@ -1,11 +1,13 @@
 """The newest samples of a stream, contiguous in memory, where frames are read in place."""
 
+from collections.abc import Generator
+from contextlib import closing
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spectrod.analysis.parallel import copy
+from spectrod.analysis.parallel import copy, copy_steps, in_parts
 from spectrod.dsp.sample_layout import SampleLayout
 from spectrod.lib.errors import DeviceError, InternalError
 
@@ -27,6 +29,19 @@ def aligned_memory(n_bytes: int) -> NDArray[np.uint8]:
         raise DeviceError(f"the host has no {n_bytes / 2**20:.1f} MiB of memory left") from error
     first = -memory.ctypes.data % PAGE_BYTES
     return memory[first : first + n_bytes]
+
+
+def touched_memory(n_bytes: int) -> NDArray[np.uint8]:
+    """Return memory as ``aligned_memory`` does whose pages exist; several threads make large ones.
+
+    Raises
+    ------
+    DeviceError
+        If there is not enough memory.
+    """
+    memory = aligned_memory(n_bytes)
+    in_parts(lambda part: memory[part][::PAGE_BYTES].fill(0), n_bytes, n_bytes)
+    return memory
 
 
 class SampleBuffer:
@@ -94,6 +109,22 @@ class SampleBuffer:
         elif not _is_same(target, samples):
             target[...] = samples.copy()  # they may overlap
         self.end += n
+
+    def append_steps(self, samples: NDArray[Any], step: int) -> Generator[None]:
+        """Append samples, and yield whenever a further step of them is there.
+
+        Several threads copy the later ones meanwhile. Close it to wait for them.
+        """
+        fill, n = self.fill, samples.shape[1]
+        if n <= step or np.may_share_memory(self.data, samples):
+            self.append(samples)
+            yield
+            return
+        target = self.data[:, fill : fill + n]
+        with closing(copy_steps(target, samples, 1, step)) as copies:
+            for part in copies:
+                self.end += part.stop - part.start
+                yield
 
     def restart(self, position: int) -> None:
         """Drop all samples; the next one has a position."""

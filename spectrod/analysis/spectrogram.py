@@ -7,7 +7,6 @@ from typing import Any, Literal, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spectrod.analysis.buffer_pool import BufferPool, PooledBuffer
 from spectrod.analysis.calibrated_rows import CalibratedRows
 from spectrod.analysis.engine import Engine, fallback_for
 from spectrod.analysis.engine_pool import ENGINE_POOL
@@ -17,7 +16,7 @@ from spectrod.analysis.iq import as_channels
 from spectrod.analysis.parallel import copy
 from spectrod.analysis.parameters import require_averages, require_known, showing
 from spectrod.analysis.percentile_plan import make_plan
-from spectrod.analysis.sample_buffer import SampleBuffer, aligned_memory
+from spectrod.analysis.sample_buffer import SampleBuffer
 from spectrod.analysis.samples import (
     along_time,
     as_array,
@@ -49,14 +48,6 @@ _PIECE_BYTES = 1 << 26
 
 _CONVERTED_SAMPLES = 1 << 18
 """Samples of a channel that are converted, and stay in the cache, before they are copied."""
-
-_POOLED_BYTES_MAX = 1 << 26
-"""Maximum size of results whose memory is kept for later calls [bytes]."""
-_POOLED_BYTES_MAX_GPU = 1 << 29
-"""The same where a device has its own memory: new memory takes as long as transfer and kernels."""
-
-# One spare for each power of two: at most 128 MiB in all, and 1 GiB with such a device.
-_RESULTS = BufferPool(lambda n_bytes: PooledBuffer(aligned_memory(n_bytes), None), spare_max=1)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -273,11 +264,11 @@ def spectrogram(  # noqa: PLR0913 - the analysis has these settings
 
 def _centres(spec: SpectrumSpec, n_samples: int, n_rows: int) -> Float64Array:
     """Return the centre of the frames of each row, shape (n_rows,) [s]."""
-    frames = np.full(n_rows, spec.averaging_frames, np.float64)
-    frames[-1:] = spec.n_frames(n_samples) - (n_rows - 1) * spec.averaging_frames
-    starts = spec.grid.begins(n_rows)
-    spans = (frames - 1.0) * spec.hop + spec.win_length
-    centres: Float64Array = (starts + spans / 2.0) / spec.fs
+    centres = spec.grid.begins(n_rows).astype(np.float64)
+    n_last = spec.n_frames(n_samples) - (n_rows - 1) * spec.averaging_frames
+    centres[:-1] += spec.grid.span / 2.0
+    centres[-1:] += spec.grid.row_span(n_last) / 2.0
+    centres /= spec.fs
     return centres
 
 
@@ -285,9 +276,9 @@ def _compute(engine: Engine, spec: SpectrumSpec, rows: NDArray[Any]) -> tuple[ND
     """Return all rows, (rows, signals, n_computed), and the name of the last engine."""
     dtype = np.complex64 if spec.output == "complex" else np.float32
     n_rows = -(-spec.n_frames(rows.shape[1]) // spec.averaging_frames)
-    kept_max = _POOLED_BYTES_MAX if engine.block_batch_bytes else _POOLED_BYTES_MAX_GPU
-    values = _results((n_rows, spec.n_signals, spec.n_computed), np.dtype(dtype), kept_max)
+    shape = n_rows, spec.n_signals, spec.n_computed
     try:
+        values = engine.result_memory(shape, np.dtype(dtype))
         buffer = _buffer_over(engine, spec, rows)
         if buffer is None:
             return values, _streamed(engine, spec, rows, values)
@@ -296,23 +287,11 @@ def _compute(engine: Engine, spec: SpectrumSpec, rows: NDArray[Any]) -> tuple[ND
             require_finite(rows)
         values = CalibratedRows(spec).apply(values)
     except DeviceError as error:
-        # A stream falls back by itself: this error is of the launch in place, or has no fallback.
         other = fallback_for(engine, error)
         ENGINE_POOL.discard(engine)
+        values = other.result_memory(shape, np.dtype(dtype))
         return values, _streamed(other, spec, rows, values)
     return values, engine.name
-
-
-def _results(shape: tuple[int, ...], dtype: np.dtype[Any], kept_max: int) -> NDArray[Any]:
-    """Return memory for results, that of earlier results if no array refers to it any more.
-
-    The first write to new memory takes about as long as the spectra that fill it. Memory of more
-    than ``kept_max`` bytes is new.
-    """
-    n_bytes = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
-    if n_bytes > kept_max:
-        return np.empty(shape, dtype)
-    return _RESULTS.lend(shape, dtype).array()
 
 
 def _buffer_over(engine: Engine, spec: SpectrumSpec, rows: NDArray[Any]) -> SampleBuffer | None:
@@ -376,24 +355,26 @@ def _streamed(engine: Engine, spec: SpectrumSpec, rows: NDArray[Any], values: ND
     format_ = native_format(rows)
     interleaved = not rows.flags.c_contiguous
     stream = FrameStream(
-        spec, engine, sample_format=format_, interleaved=interleaved, max_latency_s=np.inf
+        spec,
+        engine,
+        sample_format=format_,
+        interleaved=interleaved,
+        max_latency_s=np.inf,
+        out=values,
     )
     done = 0
-    # A block completes two batches: the device computes the one while the other's rows are copied.
-    n_pushed = _CONVERTED_SAMPLES
-    if rows.dtype == stream.layout.dtype:
-        n_pushed = max(n_pushed, 2 * stream.launchers[0].batch_frames * spec.hop)
+    n_pushed = rows.shape[1] if rows.dtype == stream.layout.dtype else _CONVERTED_SAMPLES
     for block in _blocks(rows, format_, n_pushed):
         last = block.sample_index + block.n_samples == rows.shape[1]
         for batch in [*stream.push(block), *(stream.finish() if last else [])]:
             out, broadband = without_broadband(values[done : done + batch.n_frames], spec)
+            done += batch.n_frames
+            if np.may_share_memory(out, batch.values):
+                continue
             copy(out, batch.values, axis=0)
             if broadband is not None and batch.broadband is not None:
                 broadband[...] = batch.broadband
-            done += batch.n_frames
-    if stream.engine is not engine:
-        ENGINE_POOL.discard(engine)
-    return stream.engine.name
+    return engine.name
 
 
 def _blocks(rows: NDArray[Any], sample_format: Any, n_samples: int) -> Iterator[Block]:

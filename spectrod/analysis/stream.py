@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -67,6 +68,9 @@ class FrameStream:
         no limit.
     batch_frames : int, optional
         Frames of a full batch; by default a number that suits the engine.
+    out : (rows, signals, spec.n_computed) array, optional
+        Memory for all rows of the only spec, in order, best that of ``Engine.result_memory``. Rows
+        that were computed elsewhere are in their batch alone. A failure of the engine is raised.
     next_engine : callable
         Called with every block; returns an engine once, when the stream is to move to it: from the
         next frame on, that engine computes. All frames so far are NumPy's.
@@ -109,6 +113,7 @@ class FrameStream:
         interleaved: bool = False,
         max_latency_s: float = 0.0,
         batch_frames: int | None = None,
+        out: NDArray[Any] | None = None,
         next_engine: Callable[[], Engine | None] = lambda: None,
     ) -> None:
         self.specs = _checked_specs(specs)
@@ -116,6 +121,7 @@ class FrameStream:
         self.engine = engine
         self._next_engine = next_engine
         self._batch_frames = batch_frames
+        self._out = out
         self.gaps = self.gap_samples = self.cut_frames = self.engine_failures = 0
         self._raises = on_nonfinite == "raise"
         self._layout = SampleLayout(sample_format, self.spec.channels, interleaved)
@@ -129,14 +135,14 @@ class FrameStream:
         try:
             self._open()
         except DeviceError as error:
-            self.engine = fallback_for(engine, error)
+            self.engine = self._fallback_for(error)
             self.engine_failures += 1
             self._open()
 
     def _open(self) -> None:
         self._buffer, sizes = self._sized_buffer(self.engine)
         self.launchers = [
-            FrameLauncher(spec, self.engine, self._buffer, size)
+            FrameLauncher(spec, self.engine, self._buffer, size, self._out)
             for spec, size in zip(self.specs, sizes, strict=True)
         ]
 
@@ -419,21 +425,24 @@ class FrameStream:
             self._wait_in_flight()
         first = min(block.end, self._needs)
         buffer.restart(first)
-        self._store(block.data[:, block.place(first) :])
+        self._store(block.data[:, block.place(first) :], out)
 
     def _copy(self, samples: NDArray[Any], out: list[SpectrumBatch]) -> None:
         first, n = 0, samples.shape[1]
         while first < n:
             first += self._skip(n - first)
             part = samples[:, first : first + self._room(out)]
-            self._store(part)
+            self._store(part, out)
             first += part.shape[1]
-            self._advance(_FOREVER, out)
 
-    def _store(self, samples: NDArray[Any]) -> None:
-        self._buffer.append(samples)
-        for launcher in self.launchers:
-            launcher.positions.end = self._buffer.end
+    def _store(self, samples: NDArray[Any], out: list[SpectrumBatch]) -> None:
+        """Copy samples to the buffer's room; launch full batches while others are copied."""
+        step = max(one.batch_frames * one.spec.hop + one.spec.win_length for one in self.launchers)
+        with closing(self._buffer.append_steps(samples, step)) as appended:
+            for _ in appended:
+                for launcher in self.launchers:
+                    launcher.positions.end = self._buffer.end
+                self._advance(_FOREVER, out)
 
     def _skip(self, n: int) -> int:
         """Skip the samples that a hop longer than the window leaves out; return their number."""
@@ -558,10 +567,15 @@ class FrameStream:
 
     def _fall_back(self, error: DeviceError) -> None:
         """Recompute frames in flight, and compute all later ones, on the engine's fallback."""
-        self.engine = fallback_for(self.engine, error)
+        self.engine = self._fallback_for(error)
         self.engine_failures += 1
         for launcher in self.launchers:
             self.cut_frames += launcher.replay(self.engine)
+
+    def _fallback_for(self, error: DeviceError) -> Engine:
+        if self._out is not None:  # some of its rows are those of the failed engine
+            raise error
+        return fallback_for(self.engine, error)
 
 
 def _batches(launcher: FrameLauncher, wait_samples: float) -> Iterator[int]:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from spectrod.opencl.context import Context
 
-_PAGE_LOCKED = cl.mem_flags.READ_WRITE | cl.mem_flags.ALLOC_HOST_PTR
+_IN_PLACE = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
 
 
 class Transfers:
@@ -33,17 +33,25 @@ class Transfers:
         with context.translated("cannot open a queue"):
             self._up, self._down = (cl.CommandQueue(context.queue.context) for _ in range(2))
 
-    def pinned(self, n_bytes: int) -> tuple[Any, NDArray[np.uint8]]:
-        """Return page-locked host memory for copies by the device, as a buffer and an array.
+    def lock_pages(self, memory: NDArray[np.uint8]) -> Any:
+        """Keep an array's memory in its place, so that the device copies from and to it itself.
 
-        The array keeps the buffer alive; the host may use it at any time.
+        Memory that was written to before is locked in a tenth of the time that the driver takes to
+        allocate such memory. The host may use it at any time. Linux since 5.12 copies such pages
+        for a forked process at once: earlier, a device went on with pages that the child had kept.
+
+        Returns
+        -------
+        lock : pyopencl.Buffer
+            Keeps the memory locked as long as it is referenced; no command may use it.
+
+        Raises
+        ------
+        DeviceError
+            If the driver cannot lock it.
         """
-        with self._context.translated(f"has no {n_bytes / 2**20:.1f} MiB of the host's memory"):
-            buffer = cl.Buffer(self._context.queue.context, _PAGE_LOCKED, n_bytes)
-            memory, _ = cl.enqueue_map_buffer(
-                self._up, buffer, cl.map_flags.WRITE, 0, (n_bytes,), np.dtype(np.uint8)
-            )
-        return buffer, memory
+        with self._context.translated(f"cannot lock {memory.nbytes / 2**20:.1f} MiB of memory"):
+            return cl.Buffer(self._context.queue.context, _IN_PLACE, hostbuf=memory)
 
     def start_upload(self, buffer: Any, memory: NDArray[np.uint8], first: int, n: int) -> Any:
         """Start to copy n bytes to the same offset of a buffer; return the event."""

@@ -199,6 +199,24 @@ def test_a_spectrogram_falls_back(engine, device, monkeypatch):
         spectrod.spectrogram(NOISE, FS, win_length=256, hop=100)
 
 
+@pytest.mark.parametrize("spec", [SPEC, AVERAGED])
+def test_a_spectrogram_that_fails_in_the_middle_has_all_rows(engine, monkeypatch, spec):
+    """NumPy computes all rows, also those of averages that the device had begun."""
+    lose(engine, monkeypatch, "launch", after=3)
+    engine.batch_bytes = 1 << 14
+    monkeypatch.setattr("spectrod.analysis.spectrogram.ENGINE_POOL", EnginePool())
+    monkeypatch.setattr("spectrod.analysis.spectrogram._PIECE_BYTES", 1 << 14)
+    monkeypatch.setattr("spectrod.analysis.engine_pool.open_engine", lambda *_: engine)
+    settings_ = {"win_length": spec.win_length, "hop": spec.hop, "averaging": spec.averaging}
+    if spec is AVERAGED:
+        settings_["averaging_frames"] = spec.averaging_frames
+    s = spectrod.spectrogram(NOISE, FS, **settings_)
+    monkeypatch.undo()
+    assert s.engine == "numpy"
+    expected = spectrod.spectrogram(NOISE, FS, engine="numpy", **settings_)
+    np.testing.assert_array_equal(s.values, expected.values)
+
+
 # ---- in the daemon
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pyopencl as cl
 import pytest
 
+from spectrod.analysis.sample_buffer import aligned_memory
 from spectrod.lib.errors import DeviceError, KernelBuildError
 from spectrod.opencl.context import Context, event_seconds
 from spectrod.opencl.transfers import Transfers
@@ -67,7 +68,8 @@ def test_the_drivers_own_error_stays_as_the_cause(context):
 def test_copies_beside_the_queue_keep_their_order(context, rows):
     """The queue waits for copies from page-locked memory, and all parts come back."""
     transfers = Transfers(context)
-    _, memory = transfers.pinned(rows * 4096)
+    memory = aligned_memory(rows * 4096)
+    lock = transfers.lock_pages(memory)
     memory[:] = np.random.default_rng(1).integers(0, 256, memory.shape)
     twin, copy = context.allocate(memory.nbytes), context.allocate(memory.nbytes)
     for first, n in ((0, 1000), (1000, 3096)):
@@ -81,13 +83,14 @@ def test_copies_beside_the_queue_keep_their_order(context, rows):
     out = np.zeros_like(memory)
     context.wait(transfers.start_download(out, copy, [copied]))
     np.testing.assert_array_equal(out, memory)
+    lock.release()
 
 
 def test_what_another_queue_cannot_do_is_a_device_error(context):
-    """Missing memory, and copies that do not fit, are errors with the device's name."""
+    """What cannot be locked, and copies that do not fit, are errors with the device's name."""
     transfers = Transfers(context)
-    with pytest.raises(DeviceError, match=r"has no 0\.0 MiB of the host's memory"):
-        transfers.pinned(0)
-    _, memory = transfers.pinned(4096)
+    with pytest.raises(DeviceError, match=r"cannot lock 0\.0 MiB of memory"):
+        transfers.lock_pages(np.empty(0, np.uint8))
+    memory = aligned_memory(4096)
     with pytest.raises(DeviceError, match=r"cannot be written to"):
         transfers.start_upload(context.allocate(16), memory, 0, 4096)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 import spectrod
 from spectrod.analysis.parallel import usable_processors
+from spectrod.analysis.sample_buffer import touched_memory
 from spectrod.analysis.stft.stft_select import make_stft_stage
 from spectrod.analysis.stft.stft_stage import Samples, StftLaunch, StftStage
 from spectrod.apps.bench import stft_peers
@@ -319,7 +320,8 @@ def _transfers(spectra: Spectra, device: DeviceInfo, stack: ExitStack) -> list[T
     transfers = Transfers(context)
 
     def timer(n_bytes: int, start: Callable[[Any, NDArray[np.uint8]], Any]) -> Timer:
-        (_, memory), buffer = transfers.pinned(n_bytes), context.allocate(n_bytes)
+        memory, buffer = touched_memory(n_bytes), context.allocate(n_bytes)
+        stack.callback(transfers.lock_pages(memory).release)
         return run_on_host(lambda: context.wait(start(buffer, memory))).seconds
 
     n_up, n_down = spectra.samples.nbytes, spectra.out_bytes

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from spectrod.analysis import parallel
-from spectrod.analysis.parallel import copy, in_parts
+from spectrod.analysis.parallel import copy, copy_steps, in_parts
 
 
 @pytest.mark.parametrize(("shape", "axis"), [((2, 1_500_001), 1), ((3001, 2, 257), 0), ((1, 5), 1)])
@@ -17,6 +17,34 @@ def test_a_copy_is_whole(shape, axis):
     copy(out[..., : shape[-1]], source, axis)
     np.testing.assert_array_equal(out[..., : shape[-1]], source)
     assert not out[..., shape[-1] :].any()
+
+
+@pytest.mark.parametrize("threads", [1, 8])
+@pytest.mark.parametrize("step", [1, 700_001, 1_500_001, 2_000_000])
+def test_each_step_of_a_copy_is_there_when_it_is_yielded(threads, step, monkeypatch):
+    """Steps come in order, each complete, and together they are the whole."""
+    monkeypatch.setattr(parallel, "usable_processors", lambda: threads)
+    n = 1_500_001 if step > 1 else 101
+    source = np.random.default_rng(step).integers(1, 1 << 30, (2, n))
+    out = np.zeros((2, n + 3), source.dtype)
+    end = 0
+    for part in copy_steps(out[:, :n], source, 1, step):
+        assert part == slice(end, min(end + step, n))
+        np.testing.assert_array_equal(out[:, part], source[:, part])
+        end = part.stop
+    assert end == n
+    assert not out[:, n:].any()
+
+
+def test_a_copy_in_steps_that_is_left_writes_nothing_any_more(monkeypatch):
+    """Whoever closes it may use the memory again: no thread copies a later step."""
+    monkeypatch.setattr(parallel, "usable_processors", lambda: 2)
+    source = np.ones((1, 1 << 24), np.uint8)
+    out = np.zeros_like(source)
+    steps = copy_steps(out, source, 1, 1 << 21)
+    next(steps)
+    steps.close()
+    np.testing.assert_array_equal(out, source)
 
 
 @pytest.mark.parametrize("n_bytes", [0, 1 << 20, 1 << 21, 1 << 30])

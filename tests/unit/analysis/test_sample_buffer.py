@@ -23,6 +23,19 @@ def test_the_newest_samples_move_to_the_front(n, interleaved):
     np.testing.assert_array_equal(buffer.data[:, :n], samples[:, CAPACITY - n :])
 
 
+@pytest.mark.parametrize("step", [(1 << 19) - 5, 1 << 19, 1 << 20])
+def test_samples_are_appended_in_steps(step):
+    """After each step the buffer has its samples, and no others."""
+    samples = np.random.default_rng(step).standard_normal((2, CAPACITY - 3)).astype(np.float32)
+    buffer = SampleBuffer(SampleLayout("float32", 2, interleaved=False), CAPACITY)
+    buffer.append(samples[:, :3])
+    ends = []
+    for _ in buffer.append_steps(samples[:, 3:], step):
+        ends.append(buffer.end)
+        np.testing.assert_array_equal(buffer.data[:, : buffer.fill], samples[:, : buffer.end])
+    assert ends == [*range(3 + step, CAPACITY - 3, step), CAPACITY - 3]
+
+
 def test_samples_that_overlap_their_new_place_move_as_well():
     """A buffer that is not full moves samples over themselves."""
     buffer = SampleBuffer(SampleLayout("float32", 1, interleaved=False), CAPACITY)
