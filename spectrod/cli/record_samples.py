@@ -68,6 +68,7 @@ from spectrod.formats.picture.picture_settings import PictureOptions
 from spectrod.formats.picture.pixelmap import read_pixel_map
 from spectrod.lib.errors import ConfigError, InputError, SpectrodError
 from spectrod.lib.text import printable
+from spectrod.lib.time_zones import zone_attribute
 from spectrod.recording.output_plan import Plan
 from spectrod.source.base import SelectableSource
 from spectrod.source.condition_track import ConditionTrack
@@ -130,8 +131,9 @@ def record_samples(
             _log.warning("%s", text)
         warn_of_validity(args.source, source, span, data.calibration, has_utc=not is_undated)
         names = look.names(data.n_signals)
-        site = settings.source.site
-        described = describe(data, source.name, names, site.attributes)
+        of_source = settings.source
+        place = of_source.site.attributes | zone_attribute(of_source.time_zone)
+        described = describe(data, source.name, names, place)
         about = files.described(described, is_undated=is_undated)
         painting = _painting_engine(engine, look.width * pictured.n_values * pictured.n_signals)
         plan = Plan(

@@ -32,10 +32,10 @@ from spectrod.lib.flag import flag
 from spectrod.lib.names import check_name, name_channels
 from spectrod.lib.output_formats import continuous
 from spectrod.lib.site import SITE_KEYS, Depth, Height, Latitude, Longitude, Site, SiteName
+from spectrod.lib.time_zones import ZONE_MAX_CHARS
 from spectrod.measure.kinds import KINDS
 from spectrod.measure.measurement_config import MeasurementConfig
 from spectrod.measure.triggers.trigger_config import RECORDER_TRIGGERS, TriggerConfig
-from spectrod.wire.headers import ZONE_MAX_CHARS
 
 Endpoints = Annotated[tuple[str, ...], Meta(min_length=1)]
 _IS_PATH = Meta(extra={"is_path": True})

@@ -7,9 +7,14 @@ from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from spectrod.lib.errors import ConfigError
+from spectrod.lib.text import printable
 
 LOCAL: Final = "local"
 """Stands for the zone of this machine."""
+ZONE_MAX_CHARS: Final = 64
+"""Length of the name of a zone that a file or a message states [characters]."""
+TIME_ZONE: Final = "time_zone"
+"""Name of the attribute of recordings that states the zone of the place where their source is."""
 
 _NS_PER_S: Final = 10**9
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -52,6 +57,33 @@ def zone_name(name: str) -> str:
         See ``find_zone``.
     """
     return find_zone(name).key if name else ""
+
+
+def zone_attribute(name: str) -> dict[str, str]:
+    """Return the attribute of recordings that states a zone; empty if the name is.
+
+    Raises
+    ------
+    ConfigError
+        See ``find_zone``.
+    """
+    return {TIME_ZONE: zone_name(name)} if name else {}
+
+
+def is_known_zone(name: str) -> bool:
+    """Return whether a name that others state is one of a zone in this machine's database."""
+    if len(name) > ZONE_MAX_CHARS or name == LOCAL:  # which is where it was written, not here
+        return False
+    try:
+        return bool(zone_name(name))
+    except ConfigError:
+        return False
+
+
+def unknown_zone(name: str) -> str:
+    """Return the line of the log for a name that others state and this machine does not know."""
+    rule = "there is no such time zone on this machine; it is ignored"
+    return f"{TIME_ZONE}={printable(name, ZONE_MAX_CHARS)!r}: {rule}"
 
 
 def shown_zone(name: str) -> str:

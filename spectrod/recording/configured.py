@@ -23,6 +23,7 @@ from spectrod.lib.events import EventLog
 from spectrod.lib.names import name_channels
 from spectrod.lib.output_formats import PART_SUFFIX
 from spectrod.lib.site import Site
+from spectrod.lib.time_zones import zone_attribute
 from spectrod.recording.expected_size import space_text
 from spectrod.recording.outputs import PyramidOutputs, SegmentOutputs
 from spectrod.recording.ownership import Owner
@@ -64,6 +65,9 @@ class Recorded:
         The recorded rows, if they are measurements.
     site : callable
         Returns where the source is; its attributes replace those of the recording.
+    time_zone : callable
+        Returns the time zone of that place, as configured; recorded spectra have it as an
+        attribute. Measurements have that of their intervals.
     """
 
     source: str
@@ -74,6 +78,7 @@ class Recorded:
     spec: SpectrumSpec | None = None
     values: MeasurementDescription | None = None
     site: Callable[[], Site] = Site
+    time_zone: Callable[[], str] = str
 
     def describe(
         self, spec: SpectrumSpec, attributes: dict[str, str] | None = None, recording: str = ""
@@ -85,7 +90,11 @@ class Recorded:
             self.signals,
             self.software,
             settings=self.settings(),
-            attributes=(attributes or {}) | self.site().attributes,
+            attributes={
+                **(attributes or {}),
+                **self.site().attributes,
+                **zone_attribute(self.time_zone()),
+            },
             recording=recording,
         )
 
@@ -106,6 +115,7 @@ def recorded_of(
         spec,
         values,
         lambda: table_of().site,
+        lambda: table_of().time_zone,
     )
 
 

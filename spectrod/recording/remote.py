@@ -1,5 +1,6 @@
 """A daemon's messages as rows of spectra; lost messages become gaps."""
 
+import logging
 import math
 import re
 import time
@@ -23,7 +24,10 @@ from spectrod.dsp.windows import CUSTOM, unknown_window
 from spectrod.formats.description import Description
 from spectrod.lib.errors import ConfigError, UnavailableError, WireError
 from spectrod.lib.text import printable
+from spectrod.lib.time_zones import TIME_ZONE, is_known_zone, unknown_zone
 from spectrod.wire.schema import IntervalFrame, Meta
+
+_log = logging.getLogger(__name__)
 
 _SCALINGS: dict[str, Scaling] = {unit: scaling for scaling, unit in UNITS.items()}
 _REFERENCE = re.compile(rf"{ZERO_DB} = ([^,]{{1,40}})(?:,.*)?", re.DOTALL)
@@ -87,7 +91,7 @@ class DaemonReader:
         self._channels = tuple(self._headers)
         spec = _spec_of(first, self._headers)
         software = f"spectrod {spectrod.__version__}"
-        attributes = _attributes(subscription.meta.get(first.topic))
+        attributes = _attributes(first.topic, subscription.meta.get(first.topic))
         self.description = Description(
             spec, first.source, self._channels, software, attributes=attributes
         )
@@ -211,12 +215,19 @@ class DaemonReader:
         self._subscription.close()
 
 
-def _attributes(meta: Meta | None) -> dict[str, str]:
+def _attributes(topic: str, meta: Meta | None) -> dict[str, str]:
     """Return what a description states of the place: a peer decides no other attribute."""
-    stated = msgspec.UNSET if meta is None else meta.header.attributes
-    if stated is msgspec.UNSET:
+    if meta is None:
         return {}
-    return {name: text for name, text in stated.items() if _OF_SITE.fullmatch(name)}
+    stated, zone = meta.header.attributes, meta.header.time_zone
+    given = {} if stated is msgspec.UNSET else stated
+    found = {name: text for name, text in given.items() if _OF_SITE.fullmatch(name)}
+    if zone is msgspec.UNSET:
+        return found
+    if not is_known_zone(zone):
+        _log.warning("%s: %s", topic, unknown_zone(zone))
+        return found
+    return found | {TIME_ZONE: zone}
 
 
 def _unit(header: Any) -> tuple[str, str, str]:

@@ -12,6 +12,8 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta as Rule
 
+from spectrod.lib.time_zones import ZONE_MAX_CHARS
+
 VERSION: Final = 1
 
 DType = Literal["<f4", "<f8"]
@@ -32,8 +34,6 @@ TRACKS_MAX: Final = 1024
 """Upper bound on the number of tracks in a message of tones."""
 NAME_MAX_CHARS: Final = 64
 """Length of a name in a topic [characters]."""
-ZONE_MAX_CHARS: Final = 64
-"""Length of the name of a time zone [characters]."""
 CHECKS_MAX: Final = 4 * CHANNELS_MAX
 """Upper bound on the number of texts in ``checks``."""
 HEADER_MAX_BYTES: Final = 64 * 1024

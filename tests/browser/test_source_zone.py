@@ -1,14 +1,19 @@
-"""The time zone of a daemon's source: the page shows its times, live and past."""
+"""The time zone of a source: the page shows its times, live and past, and of recordings alone."""
 
+import datetime as dt
 import re
 import urllib.parse
+from dataclasses import replace
 
 import pytest
 from made_up_daemon import MadeUpDaemon, tone
 from programs import SOURCES, running_daemon, running_web
 from tabs import HAS_ROWS, MIC, Tab, wait_for_rows, wait_until
+from test_silent_sources import ROWS, recorded_rows, wait_for
 
 from spectrod.client.control import Control
+from spectrod.formats.segment.segment_reader import SegmentReader
+from spectrod.formats.segment.segment_writer import SegmentWriter
 
 pytestmark = [pytest.mark.extended, pytest.mark.timeout(300)]
 
@@ -72,4 +77,45 @@ def test_a_zone_with_two_offsets_comes_and_goes_with_descriptions(open_context, 
         daemon.meta_fields = {"time_zone": "<b>Mars</b>"}
         of_source.wait_for(state="hidden")
         wait_until(tab.page, lambda: tab.page.locator("#timebar select").input_value() == "local")
+        assert tab.problems == []
+
+
+def time_in(tab, choice, zone):
+    """Return the time in the bar of times, in a zone that is chosen, by the name that it has."""
+    bar = tab.page.locator("#timebar")
+    tab.page.wait_for_function("() => document.querySelector('#timebar input').value !== ''")
+    bar.locator("select").select_option(choice)
+    bar.locator(f"select[title='{zone}']").wait_for()
+    return dt.datetime.fromisoformat(bar.locator("input").input_value())
+
+
+def test_recordings_are_shown_in_the_zone_of_their_source(open_context, tmp_path):
+    """Without a daemon, those of a folder and one alone; an unknown zone is none."""
+    recorded = '[recordings.all]\nproduct = "dbfs"\npyramid = true\n[analysis]'
+    with running_daemon(tmp_path, ZONED.replace("[analysis]", recorded, 1)) as endpoint:
+        wait_for(endpoint, lambda: recorded_rows(endpoint) >= ROWS)
+    folder = tmp_path / "recordings"
+    (segment,) = (folder / "all" / "mic").glob("*.spd.part")
+    for path in (folder, segment):
+        with running_web(path) as (link, _):
+            tab = Tab(open_context(timezone_id="Asia/Tokyo"), link)
+            tab.page.goto(link)
+            of_source = tab.page.locator("#timebar option[value=source]")
+            of_source.filter(has_text="source: Asia/Kolkata").wait_for(state="attached")
+            offset = time_in(tab, "source", "Asia/Kolkata") - time_in(tab, "UTC", "UTC")
+            assert offset == dt.timedelta(hours=5, minutes=30)
+            assert tab.problems == []
+    about = replace(SegmentReader(segment).description, attributes={"time_zone": "<b>Mars</b>"})
+    hostile = tmp_path / "hostile.spd"
+    writer = SegmentWriter(hostile, about)
+    for batch in SegmentReader(segment).batches():
+        writer.write(batch)
+    writer.finish()
+    with running_web(hostile) as (link, _):
+        tab = Tab(open_context(timezone_id="Asia/Tokyo"), link)
+        tab.page.goto(link)
+        offset = time_in(tab, "local", "Asia/Tokyo") - time_in(tab, "UTC", "UTC")
+        assert offset == dt.timedelta(hours=9)
+        assert tab.page.locator("#timebar option[value=source]").get_attribute("hidden") is not None
+        assert "Mars" not in tab.page.content()
         assert tab.problems == []

@@ -35,8 +35,9 @@ def power(first_row, n_rows, **more):
     return batch
 
 
-def write(path, *batches, finish=True):
-    made = SegmentWriter(path, describe(SPEC, settings={"a": 1}, attributes={"title": "Reef"}))
+def write(path, *batches, finish=True, **attributes):
+    texts = {"title": "Reef"} | attributes
+    made = SegmentWriter(path, describe(SPEC, settings={"a": 1}, attributes=texts))
     for batch in batches:
         made.write(batch)
     if finish:
@@ -76,6 +77,16 @@ def test_attributes_are_added_to_those_that_are_there(name):
     assert main(["convert", "a.spd", name, *given]) == 0
     attributes = open_recording(Path(name)).description.attributes
     assert attributes == {"title": "", "creator_name": "A = B"}
+
+
+@pytest.mark.parametrize("name", ["b.spd", "b.npz", "b.csv", "b.nc", "b.h5", "b.zarr"])
+def test_the_time_zone_of_the_source_goes_there_and_back(name):
+    """Also into the files of parts of a recording."""
+    write("a.spd", power(0, 40), time_zone="Asia/Kolkata")
+    assert main(["convert", "a.spd", name, "--start", FIRST]) == 0
+    assert main(["convert", name, "c.spd"]) == 0
+    attributes = SegmentReader("c.spd").description.attributes
+    assert attributes == {"title": "Reef", "time_zone": "Asia/Kolkata"}
 
 
 def test_a_picture_shows_rows_where_they_are():

@@ -13,6 +13,8 @@ from spectrod.client import Control
 from spectrod.config import config
 from spectrod.daemon.control.controlled import ControlledDaemon
 from spectrod.daemon.daemon import build_daemon
+from spectrod.formats.directory import Directory
+from spectrod.formats.pyramid.metadata import load
 from spectrod.formats.segment.segment_reader import SegmentReader
 from spectrod.lib.errors import SpectrodError
 
@@ -39,15 +41,15 @@ requests_per_s = 10000
 class Site:
     """A daemon whose configuration file can be changed."""
 
-    def __init__(self, folder, recordings):
-        self.folder, self.file = folder, folder / "spectrod.toml"
+    def __init__(self, folder, recordings, toml=TOML):
+        self.folder, self.file, self.toml = folder, folder / "spectrod.toml", toml
         self.write(recordings)
         self.daemon = build_daemon(self.load())
         self.controlled = ControlledDaemon(self.daemon, self.load(), self.load)
         self.recorded = folder / "recordings"
 
     def write(self, recordings):
-        self.file.write_text(TOML.format(folder=self.folder) + recordings)
+        self.file.write_text(self.toml.format(folder=self.folder) + recordings)
 
     def load(self):
         return config.load(os.fspath(self.file))
@@ -87,8 +89,8 @@ def start(tmp_path, monkeypatch):
     monkeypatch.setenv("RUNTIME_DIRECTORY", "run")  # a socket's path must be short
     running = []
 
-    def run(recordings):
-        site = Site(tmp_path, recordings)
+    def run(recordings, toml=TOML):
+        site = Site(tmp_path, recordings, toml)
         running.append(site.controlled)
         site.controlled.start()
         return site
@@ -123,6 +125,28 @@ def test_a_recording_is_complete_from_the_first_sample_to_the_last(start):
     n_rows = sum(batch.n_frames for batch in site.batches("all"))
     assert n_rows == (n_samples - 4096) // 1024 + 1
     assert site.daemon.recordings.status()["recorders"] == []
+
+
+@pytest.mark.slow
+def test_recordings_state_the_time_zone_of_their_source(start):
+    """Segments and the pyramid, and a file that was asked for; measurements have their own."""
+    zoned = TOML.replace("samplerate", 'time_zone = "Asia/Kolkata"\nsamplerate')
+    site = start(
+        "[recordings.all]\npyramid = true\nmin_free_mb = 1\n[levels.site]\ninterval_s = 0.1\n"
+        '[recordings.levels]\nproduct = "site"\nmin_free_mb = 1\n',
+        zoned,
+    )
+    begun = site.call("record.start", source="tone", name="one.spd", duration_s=0.2)
+    site.await_rows("all", 70)
+    site.await_rows("levels", 3)
+    site.controlled.stop()
+    folder = site.recorded / "all" / "tone"
+    with Directory.open(folder / "pyramid") as pyramid:
+        stated = [load(pyramid).attributes]
+    stated += [SegmentReader(one).description.attributes for one in (folder, begun["path"])]
+    assert stated == [{"time_zone": "Asia/Kolkata"}] * 3
+    (lines,) = (site.recorded / "levels" / "tone").glob("*.csv")
+    assert "Kolkata" not in lines.read_text("utf-8")
 
 
 @pytest.mark.slow

@@ -173,6 +173,19 @@ def test_attributes_go_into_data_files(tmp_path):
             assert (file.attrs["title"], file.attrs["creator_name"]) == (title, "A. Nonym")
 
 
+def test_the_time_zone_of_a_source_goes_into_data_files(tmp_path):
+    """That of the configuration, in each format; without one nothing is stated."""
+    noise(NAME, 1.0)
+    Path("c.toml").write_text('[source]\ntime_zone = "Asia/Kolkata"\n')
+    zoned = ["record", NAME, "-o", "a.nc", "-o", "a.spd"]
+    assert main([*zoned, "--config", "c.toml"]) == 0
+    assert rows_of("a.spd")[0].attributes == {"time_zone": "Asia/Kolkata"}
+    with h5netcdf.File(tmp_path / "a.nc", "r") as file:
+        assert file.attrs["time_zone"] == "Asia/Kolkata"
+    assert main(["record", NAME, "-o", "b.spd"]) == 0
+    assert rows_of("b.spd")[0].attributes == {}
+
+
 @pytest.mark.parametrize("output", ["daily.nc", "days/", "days"])
 def test_daily_files_in_one_command(output, tmp_path):
     """The option --profile millidecade writes a file a day and selects the needed analysis."""

@@ -79,3 +79,14 @@ def test_recordings_have_the_site_of_their_source(tmp_path):
     assert about.attributes == {"title": "Pond", **table.site.attributes}
     assert about.attributes["platform"] == "mooring"
     assert about.attributes["geospatial_lat_min"] == "-54.5"
+
+
+def test_recordings_have_the_time_zone_of_their_source(tmp_path, monkeypatch):
+    """Its name in the database, which is read elsewhere; a source without one states none."""
+    monkeypatch.setenv("TZ", "Asia/Kolkata")
+    spec = SpectrumSpec(48_000.0, 1)
+    for said, stated in (("local", "Asia/Kolkata"), ("Pacific/Apia", "Pacific/Apia"), ("", None)):
+        (table,) = load(tmp_path, f"[source]\nname = 'pond'\ntime_zone = '{said}'\n").all_sources
+        about = recorded_of("pond", lambda one=table: one, spec).describe(spec)
+        assert about.attributes.get("time_zone") == stated
+        assert len(about.attributes) == (stated is not None)

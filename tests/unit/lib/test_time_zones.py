@@ -7,7 +7,16 @@ import pytest
 
 from spectrod.lib import time_zones
 from spectrod.lib.errors import ConfigError
-from spectrod.lib.time_zones import find_zone, offset_s, offset_text, shown_zone, zone_name
+from spectrod.lib.time_zones import (
+    find_zone,
+    is_known_zone,
+    offset_s,
+    offset_text,
+    shown_zone,
+    unknown_zone,
+    zone_attribute,
+    zone_name,
+)
 
 NS = 10**9
 
@@ -27,6 +36,32 @@ def test_unknown_zones_are_refused(name):
     with pytest.raises(ConfigError, match="there is no such time zone on this machine") as caught:
         find_zone(name)
     assert caught.value.keys == ("time_zone",)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("Mars", "Europe", "", "../UTC", "/etc/localtime", "a" * 65, "local"),
+        *("a\0b", "\ud800", "\x1b[1m"),
+    ],
+)
+def test_zones_that_others_state_may_be_unknown(name):
+    """Whatever a file or a peer says is known or not; "local" is where it was written."""
+    assert not is_known_zone(name)
+    said = unknown_zone(name)
+    assert said.endswith("': there is no such time zone on this machine; it is ignored")
+    assert len(said) < 150
+    assert said.isprintable()
+
+
+def test_a_zone_that_is_known_is_an_attribute(monkeypatch):
+    """Recordings name the zone of the database, and say nothing without one."""
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    assert is_known_zone("Asia/Tokyo")
+    assert zone_attribute("local") == zone_attribute("Asia/Tokyo") == {"time_zone": "Asia/Tokyo"}
+    assert zone_attribute("") == {}
+    with pytest.raises(ConfigError, match="time_zone='Mars': there is no such time zone"):
+        zone_attribute("Mars")
 
 
 @pytest.mark.parametrize(

@@ -67,20 +67,38 @@ def test_the_frames_of_these_tests_make_rows():
     assert read(*rows(6)) == [96, 128, 160]
 
 
-def test_a_recording_has_the_place_that_a_description_states():
-    """Places of sources are taken over; a peer sets no other attribute, such as the time's."""
+def described(**stated):
+    """Return the description of rows whose daemon states something of the place."""
     subscribed = Subscribed(*rows(6))
     header = MetaHeader(
         seq=0, epoch=1, t_utc_ns=0, device="a card", channels=2, fs=48000.0, win_length=NFFT,
         nfft=NFFT, hop=32, window="hann", enbw_hz=1125.0, shape=(1,), unit="dBFS", ref="",
-        engine="numpy",
-        attributes={"platform": "buoy", "geospatial_lat_min": "54.5", TIME_REFERENCE: ELAPSED,
-                    "history": "x"},
+        engine="numpy", **stated,
     )  # fmt: skip
     subscribed.meta["spec/mic/0/dbfs/"] = Meta("meta/mic/0/dbfs/", header, np.zeros(1), None)
-    about = DaemonReader(subscribed, "spec/", timeout_s=0.0).description
-    assert about.attributes == {"platform": "buoy", "geospatial_lat_min": "54.5"}
+    return DaemonReader(subscribed, "spec/", timeout_s=0.0).description
+
+
+def test_a_recording_has_the_place_that_a_description_states():
+    """Places of sources are taken over; a peer sets no other attribute, such as the time's."""
+    place = {"platform": "buoy", "geospatial_lat_min": "54.5"}
+    others = {TIME_REFERENCE: ELAPSED, "history": "x", "time_zone": "Europe/Berlin"}
+    about = described(attributes=place | others)
+    assert about.attributes == place
     assert about.has_utc
+
+
+def test_a_recording_has_the_time_zone_that_a_description_states(caplog):
+    """With or without attributes; a name that this machine does not know is a line of the log."""
+    zone = {"time_zone": "Asia/Kolkata"}
+    assert described(**zone).attributes == zone
+    assert described(**zone, attributes={"platform": "a"}).attributes == {"platform": "a"} | zone
+    assert caplog.messages == []
+    for name, said in (("Mars/\x1b[1m", r"Mars/\x1b[1m"), ("local", "local"), ("", "")):
+        assert described(time_zone=name).attributes == {}
+        rule = "there is no such time zone on this machine; it is ignored"
+        assert caplog.messages.pop() == f"spec/mic/0/dbfs/: time_zone={said!r}: {rule}"
+        caplog.clear()
 
 
 def test_rows_have_the_conditions_that_messages_say():

@@ -39,7 +39,7 @@ class Archive:
     index: ArchiveIndex
     topics: dict[str, StoredTopic] = field(default_factory=dict)
     zones: JobZones = field(default_factory=JobZones)
-    """Time zones of its sources, of a job's file."""
+    """Time zones of its sources, of a job's file; others are those that recordings state."""
     why: str = ""
     """Why nothing of it can be read now; empty if that is not so."""
 
@@ -58,7 +58,7 @@ class Archive:
         if why and not self.why:
             _log.warning("%s: %s", printable(self.path), why)
         self.why, self.topics = why, {} if why else self._finder.find()
-        for text in self._finder.unnamed:
+        for text in self._finder.unnamed + self._finder.unknown_zones:
             self.index.log_once(text)
 
 
@@ -135,7 +135,7 @@ def _listed(info: TopicInfo, stored: StoredTopic, zone: str) -> dict[str, Any]:
     return fields | {
         "stored": [begin_ns / 1e6, end_ns / 1e6],
         "has_pyramid": stored.has_pyramid,
-        "time_zone": zone,
+        "time_zone": zone or info.time_zone,
     }
 
 

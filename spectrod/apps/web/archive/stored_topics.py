@@ -1,13 +1,13 @@
 """Topics of what is stored: of each source, channel and product one, with the time it covers."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 
 from spectrod.apps.web.archive.archive_index import ArchiveIndex
-from spectrod.apps.web.history.source_folder import Place, Pyramid, SourceFolder
+from spectrod.apps.web.history.source_folder import Place, Pyramid, SourceFolder, StoredFile
 from spectrod.apps.web.history.stored_spans import first_cell_ns
 from spectrod.apps.web.page_topics import RowFacts, TopicInfo, level_unit, middle_ms
 from spectrod.apps.web.slicing import TopicAxis
@@ -17,9 +17,12 @@ from spectrod.formats.pyramid import PyramidReader
 from spectrod.lib.errors import SpectrodError
 from spectrod.lib.names import is_name
 from spectrod.lib.text import printable
+from spectrod.lib.time_zones import TIME_ZONE, is_known_zone, unknown_zone
 from spectrod.wire.headers import BandsHeader, SpectrumHeader, ValuesHeader
 
 _NAME_MAX: Final = 160
+UNKNOWN_ZONES_MAX: Final = 8
+"""Sources with a time zone that is not known which the log names."""
 Span = tuple[int, int]
 """Begin and end of what is stored [ns since 1970]."""
 
@@ -41,6 +44,8 @@ class StoredTopic:
         Begin of the first and end of the last stored row or cell [ns since 1970].
     has_pyramid : bool
         Whether cells of a pyramid are among it.
+    time_zone : str
+        Name of its source's time zone; empty: none is known.
     """
 
     source: str
@@ -50,6 +55,7 @@ class StoredTopic:
     cal_id: str
     span_ns: Span
     has_pyramid: bool = False
+    time_zone: str = ""
 
     @property
     def topic(self) -> str:
@@ -70,6 +76,7 @@ class StoredTopic:
             product=spec.product,
             unit=level_unit(spec.scale.units[self.signal]),
             fs=spec.fs,
+            time_zone=self.time_zone,
         )
 
     def facts(self, info: TopicInfo) -> RowFacts:
@@ -117,12 +124,15 @@ class StoredTopics:
     ----------
     unnamed : list of str
         What ``find`` left out, as no topic can have its name.
+    unknown_zones : list of str
+        Sources that state a time zone which this machine does not know, the first of them.
     """
 
     def __init__(self, index: ArchiveIndex) -> None:
         self._index = index
         self._begins_ns: dict[Place, tuple[Pyramid, int]] = {}
         self.unnamed: list[str] = []
+        self.unknown_zones: list[str] = []
 
     def find(self) -> dict[str, StoredTopic]:
         """Return the topics by name; of several analyses of one the newest counts.
@@ -130,12 +140,21 @@ class StoredTopics:
         Channels and products whose names no topic can have are left out.
         """
         found: dict[str, StoredTopic] = {}
-        self.unnamed = []
+        self.unnamed, self.unknown_zones = [], []
         sources = self._index.sources()
-        for one in (topic for source in sources for topic in self._of_folder(source)):
+        for one in (topic for source in sources for topic in self._of_source(source)):
             before = found.get(one.topic)
             found[one.topic] = one if before is None else _joined(before, one)
         return found
+
+    def _of_source(self, source: SourceFolder) -> Iterator[StoredTopic]:
+        zone = stated_zone(source.files, source.pyramid)
+        if zone and not is_known_zone(zone):
+            if len(self.unknown_zones) < UNKNOWN_ZONES_MAX:
+                self.unknown_zones.append(f"{source.name}: {unknown_zone(zone)}")
+            zone = ""
+        for one in self._of_folder(source):
+            yield replace(one, time_zone=zone)
 
     def _of_folder(self, source: SourceFolder) -> Iterator[StoredTopic]:
         for file in source.files:
@@ -183,9 +202,27 @@ class StoredTopics:
 
 
 def _joined(one: StoredTopic, other: StoredTopic) -> StoredTopic:
-    newer = max(one, other, key=lambda topic: topic.span_ns[1])
-    span = min(one.span_ns[0], other.span_ns[0]), max(one.span_ns[1], other.span_ns[1])
-    return replace(newer, span_ns=span, has_pyramid=one.has_pyramid or other.has_pyramid)
+    older, newer = sorted((other, one), key=lambda topic: topic.span_ns[1])
+    span = min(one.span_ns[0], other.span_ns[0]), newer.span_ns[1]
+    return replace(
+        newer,
+        span_ns=span,
+        has_pyramid=one.has_pyramid or other.has_pyramid,
+        time_zone=newer.time_zone or older.time_zone,
+    )
+
+
+def stated_zone(files: Iterable[StoredFile], pyramid: Pyramid | None) -> str:
+    """Return the time zone that recordings of a source state; empty without any.
+
+    The newest segment that states one says which: a pyramid keeps the attributes that it was begun
+    with.
+    """
+    stating = [file for file in files if file.description.attributes.get(TIME_ZONE)]
+    if stating:
+        newest = max(stating, key=lambda file: file.begin_utc_ns)
+        return newest.description.attributes[TIME_ZONE]
+    return "" if pyramid is None else pyramid.about.attributes.get(TIME_ZONE, "")
 
 
 def _levels(reader: PyramidReader) -> range:

@@ -14,7 +14,7 @@ import pytest
 import websockets
 
 from spectrod.apps.web import command
-from spectrod.apps.web.archive import archive_index, archives
+from spectrod.apps.web.archive import archive_index, archives, stored_topics
 from spectrod.apps.web.archive.archive_pages import ArchivePages
 from spectrod.apps.web.archive.archives import open_archives
 from spectrod.apps.web.history import recording_index
@@ -54,19 +54,23 @@ def batch_of(spec, n, begin_ns=BEGIN_NS, seed=1):
     return SpectrumBatch(values.astype(np.float32), index, t_ns, t_ns, spec, "numpy")
 
 
-def segment(path, spec=SPEC, n=100, source="pond", **where):
+def about(spec, source, zone):
+    attributes = {} if zone is None else {"time_zone": zone}
+    return Description(spec, source, ("a",), "spectrod test", attributes=attributes)
+
+
+def segment(path, spec=SPEC, n=100, source="pond", zone=None, **where):
     path.parent.mkdir(parents=True, exist_ok=True)
-    writer = SegmentWriter(path, Description(spec, source, ("a",), "spectrod test"))
+    writer = SegmentWriter(path, about(spec, source, zone))
     batch = batch_of(spec, n, **where)
     writer.write(batch)
     writer.finish()
     return batch
 
 
-def pyramid(folder, spec=SPEC, n=1200, source="pond", **where):
-    folder.mkdir(parents=True)
-    about = Description(spec, source, ("a",), "spectrod test")
-    writer = PyramidWriter(folder / "pyramid", about, PyramidOptions())
+def pyramid(folder, spec=SPEC, n=1200, source="pond", zone=None, **where):
+    folder.mkdir(parents=True, exist_ok=True)
+    writer = PyramidWriter(folder / "pyramid", about(spec, source, zone), PyramidOptions())
     writer.write(batch_of(spec, n, **where))
     writer.finish()
 
@@ -154,6 +158,46 @@ def test_zones_of_sources_are_those_of_the_job(tmp_path):
     for name, text in wrong.items():
         with pytest.raises(ConfigError, match=rf"JOB.toml: .*{name}.time_zone.*no such time zone"):
             zones(job, text)
+
+
+def zones_of(found):
+    return [(one["source"], one["time_zone"]) for one in found.listed()]
+
+
+def test_zones_of_sources_are_those_that_recordings_state(tmp_path):
+    """The newest segment's before that of a pyramid, which keeps its first; a job's before both."""
+    place = tmp_path / "results" / "history" / "archive"
+    pyramid(place / "north", zone="Europe/Lisbon")
+    for n, zone in enumerate(("Asia/Tokyo", "Asia/Kolkata", None)):
+        segment(place / "south" / f"{n}.spd", begin_ns=BEGIN_NS + n * 600 * S, zone=zone)
+    pyramid(place / "south", n=60_000, zone="Europe/Lisbon")
+    segment(place / "west" / "one.spd")
+    found = opened(tmp_path / "results")
+    stated = [("north", "Europe/Lisbon"), ("south", "Asia/Kolkata"), ("west", "")]
+    assert zones_of(found) == stated
+    segment(place / "south" / "3.spd", begin_ns=BEGIN_NS + 5400 * S, zone="Pacific/Apia")
+    assert again(found)
+    assert zones_of(found)[1] == ("south", "Pacific/Apia")
+    job = tmp_path / "JOB.toml"
+    job.write_text('[job]\noutput="results"\n[deployments.south]\ntime_zone = "Asia/Tokyo"\n')
+    assert zones_of(opened(job)) == [stated[0], ("south", "Asia/Tokyo"), stated[2]]
+    assert zones_of(opened(place / "south" / "1.spd")) == [("1", "Asia/Kolkata")]
+
+
+def test_hostile_zones_of_recordings_are_ignored_and_logged_once(tmp_path, caplog):
+    """A name of no zone here leaves its source without one; the log has the first few."""
+    zones = ("Mars/\x1b[1m", "local", "../../etc/passwd", "x" * 5000, "Europe", "\ud800", "a\0b")
+    for n, zone in enumerate(zones * 2):
+        segment(tmp_path / f"s{n:02}" / "one.spd", zone=zone)
+    pyramid(tmp_path / "s99", zone="<b>Mars</b>")
+    found = opened(tmp_path)
+    again(found)
+    assert {zone for _, zone in zones_of(found)} == {""}
+    assert len(found.topics) == 15
+    rule = "there is no such time zone on this machine; it is ignored"
+    assert len(caplog.messages) == stored_topics.UNKNOWN_ZONES_MAX
+    assert caplog.messages[0] == rf"s00: time_zone='Mars/\\x1b[1m': {rule}"
+    assert all(text.endswith(rule) and len(text) < 160 for text in caplog.messages)
 
 
 def test_archives_of_one_name_are_told_apart(tmp_path):
