@@ -1,5 +1,6 @@
 """Channels from which no rows come: the page shows their past, and goes live with a row."""
 
+import datetime as dt
 import os
 import re
 import time
@@ -87,11 +88,15 @@ def check_tone(tab, hertz, f0, f1, y_css=8):
         assert time.monotonic() < deadline_s, (found, wanted)
 
 
-def check_past(open_context, link, state):
+def said_of(state):
+    """Return what the line of state says of a source that has had samples."""
+    return re.compile(rf"the past, .* UTC; mic: {state}; and 1 more")
+
+
+def check_past(open_context, link, said):
     """Open a page of the silent channel; return it once its past was found to be shown."""
     tab = opened(open_context, link, f"{VIEW}&f=0:24000&c={HERTZ}")
     check_tone(tab, HERTZ, 0.0, 24000.0)
-    said = re.compile(rf"the past, .* UTC; mic: {state}; and 1 more")
     tab.page.locator("#connection", has_text=said).wait_for()
     tab.page.locator("#status dd[data-grade=notice]", has_text="none yet").wait_for()
     tab.page.locator("#cursors td", has_text="-20.0 dBFS").first.wait_for()
@@ -115,9 +120,9 @@ def test_a_paused_source_shows_what_was_recorded_until_it_goes_on(open_context, 
             control.call("pause", source="mic")
         web = (endpoint, "--recordings", tmp_path / "recordings")
         with running_web(*web) as (link, _):
-            check_past(open_context, link, "paused")
+            check_past(open_context, link, said_of("paused"))
         with running_web(*web) as (link, _):
-            tab = check_past(open_context, link, "paused")
+            tab = check_past(open_context, link, said_of("paused"))
             with Control(endpoint) as control:
                 control.call("resume", source="mic")
             tab.page.wait_for_function(HAS_ROWS)
@@ -133,7 +138,7 @@ def test_a_file_that_has_ended_shows_what_was_recorded(open_context, tmp_path):
     with recording(tmp_path, tmp_path / "tone.wav") as endpoint:
         wait_for(endpoint, lambda: of_mic(endpoint, "sources", "name", "state") == "finished")
         with running_web(endpoint, "--recordings", tmp_path / "recordings") as (link, _):
-            check_past(open_context, link, "finished")
+            check_past(open_context, link, said_of("finished"))
 
 
 def test_a_source_that_never_had_a_sample_is_listed_until_it_has_one(open_context, tmp_path):
@@ -163,6 +168,47 @@ def test_a_source_that_never_had_a_sample_is_listed_until_it_has_one(open_contex
         assert tab.problems == []
 
 
+def test_a_source_that_never_had_a_sample_shows_what_was_recorded(open_context, tmp_path):
+    """By an earlier daemon: its strip, a time that is typed, and its end, until a sample comes."""
+    with recording(tmp_path, f"signal:sine,{HERTZ},-20") as endpoint:
+        wait_for(endpoint, lambda: recorded_rows(endpoint) >= ROWS)
+    os.mkfifo(tmp_path / "samples")
+    state = f"waiting: no program writes to {tmp_path}/samples"
+    with (
+        recording(tmp_path, f"pcm:{tmp_path}/samples") as endpoint,
+        running_web(endpoint, "--recordings", tmp_path / "recordings") as (link, _),
+    ):
+        wait_for(endpoint, lambda: of_mic(endpoint, "sources", "name", "state") == "waiting")
+        tab = check_past(open_context, link, f"mic: {state}: it goes on by itself")
+        listed = tab.page.locator(".channel-groups fieldset", has_text="mic")
+        listed.locator("p", has_text=state).wait_for()
+        assert listed.locator("input").is_checked()
+        tab.page.locator("#overview:not([data-empty])").wait_for()
+        field, banner = tab.page.locator("#timebar input"), tab.page.locator(".banner")
+        tab.page.locator("#timebar select").select_option("UTC")
+        tab.page.locator("#timebar select[title=UTC]").wait_for()
+        rest = dt.datetime.fromisoformat(field.input_value())
+        past = rest - dt.timedelta(seconds=1)
+        field.fill(past.isoformat())
+        banner.filter(has_text=f"the past, {past:%Y-%m-%d %H:%M:%S}.0 UTC").wait_for()
+        check_tone(tab, HERTZ, 4000.0, 7000.0)
+        tab.page.wait_for_function("() => location.hash.includes('&t=')")
+        tab.page.locator("#overview [role=slider]").press("End")
+        tab.page.wait_for_function("() => !location.hash.includes('&t=')")  # it rests again
+        banner.filter(has_text=PAST).wait_for()
+        tab.open("v=1", waits=False)
+        tab.page.locator(".panel .legend", has_text="live").wait_for()
+        assert not listed.locator("input").is_checked()  # what runs is shown before it
+        tab.page.locator("#connection", has_text=f"live; mic: {state}").wait_for()
+        tab.open(f"{VIEW}&f=4000:7000", waits=False)
+        banner.filter(has_text=PAST).wait_for()
+        with (tmp_path / "samples").open("wb", buffering=0) as samples:
+            samples.write(bytes(2 * FS))
+            listed.locator("p").wait_for(state="hidden")
+            tab.page.locator(".panel .legend", has_text=re.compile("^live")).wait_for()
+        assert tab.problems == []
+
+
 def test_a_page_without_any_channel_names_the_sources_that_wait(open_context, tmp_path):
     """The only source waits for a writer, which is what the page says in place of plots."""
     os.mkfifo(tmp_path / "samples")
@@ -173,6 +219,25 @@ def test_a_page_without_any_channel_names_the_sources_that_wait(open_context, tm
         said = re.compile(rf"^mic: waiting: no program writes to {tmp_path}/samples$")
         tab.page.locator("#nothing", has_text=said).wait_for()
         assert tab.page.locator(".channel-groups legend").all_inner_texts() == ["mic"]
+        assert tab.problems == []
+
+
+def test_a_page_opens_with_what_was_recorded_of_the_only_source(open_context, tmp_path):
+    """Torn files beside it are said, and the past of the source is what there is to show."""
+    folder = tmp_path / "recordings" / "all" / "mic"
+    folder.mkdir(parents=True)
+    whole = record(folder, time.time_ns() - 3600 * 10**9)
+    (folder / "torn.spd").write_bytes(whole[:100])
+    os.mkfifo(tmp_path / "samples")
+    config = SOURCES.replace("signal:sine,1000,-20", f"pcm:{tmp_path}/samples")
+    web = ("--recordings", tmp_path / "recordings")
+    with running_daemon(tmp_path, config) as endpoint, running_web(endpoint, *web) as (link, _):
+        tab = opened(open_context, link, "v=1&axis=linear&db=-120:0")
+        check_tone(tab, 1000, 0.0, 24000.0)
+        tab.page.locator("#notice", has_text="the past: 1 file of recordings cannot be").wait_for()
+        said = f"mic: waiting: no program writes to {tmp_path}/samples: it goes on by itself"
+        tab.page.locator("#connection", has_text=said).wait_for()
+        assert tab.page.locator("#nothing").is_hidden()
         assert tab.problems == []
 
 

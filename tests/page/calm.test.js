@@ -146,6 +146,8 @@ test("a source without a channel is listed with its state among the others, and 
   assert.deepEqual(groups(topics, [silent("mic10"), silent("mic1")]), [["mic1", "waiting: no program writes to it", 0], ["mic2", "", 2], ["mic10", "waiting: no program writes to it", 0]]);
   assert.deepEqual(groups(topics, [silent("mic2", { endpoint: "ipc://b" })]), [["mic2 (ipc://a)", "", 2], ["mic2 (ipc://b)", "waiting: no program writes to it", 0]]);
   assert.deepEqual(groups([], [silent("mic")]), [["mic", "waiting: no program writes to it", 0]]);
+  const recorded = [...topics, ...listed(info("0", { source: "mic3", is_silent: true }))];
+  assert.deepEqual(groups(recorded, [silent("mic3")]), [["mic2", "", 2], ["mic3", "waiting: no program writes to it", 1]]);
 });
 
 test("a source without a channel is a note of the state, and none where its daemon is away", () => {

@@ -139,6 +139,33 @@ test("a source that waits and has no channel is silent, and a link to one says s
   assert.deepEqual(session.missing(), ["mic9 · 0 · dbfs: no sample has come from this source since its daemon started"]);
 });
 
+test("a source that has recordings alone is silent, shown where it is asked for, or where there is no other", () => {
+  const old = topic(7, "spec/attic/0/dbfs/", { is_silent: true });
+  const { session } = setUp([old, MIC0]);
+  const shown = () => session.channels.map(({ info }) => info.topic);
+  session.text({ op: "state", endpoints: [], sources: [{ endpoint: MIC0.endpoint, source: "attic", state: "waiting" }], now_ms: 0 });
+  assert.deepEqual(session.silentSources.map(({ source }) => source), ["attic"]);
+  assert.deepEqual(shown(), [MIC0.topic]);
+  session.select([old.topic]);
+  assert.deepEqual([shown(), session.missing()], [[old.topic], []]);
+  session.text({ op: "topics", topics: [{ ...old, is_silent: false }, MIC0] });
+  assert.deepEqual([shown(), session.silentSources], [[old.topic], []]);
+  const { session: alone } = setUp([old]);
+  alone.select([]);
+  assert.deepEqual(alone.channels.map(({ info }) => info.topic), [old.topic]);
+});
+
+test("what is recorded of a source is not what a channel has become", () => {
+  const { session } = setUp([MIC0]);
+  session.select([MIC0.topic]);
+  const other = (changes) => topic(8, "spec/mic/0/slow/", changes);
+  session.text({ op: "topics", topics: [MIC0, other({ is_silent: true })] });
+  assert.deepEqual(session.channels[0].newer, []);
+  session.text({ op: "topics", topics: [MIC0] });
+  session.text({ op: "topics", topics: [MIC0, other()] });
+  assert.deepEqual(session.channels[0].newer.map(({ product }) => product), ["slow"]);
+});
+
 test("a channel that goes says what there is now, has no peaks any more, and is itself again when it comes back", () => {
   const { session } = setUp();
   session.select([MIC0.topic]);

@@ -31,6 +31,7 @@ from spectrod.apps.web.listen import load_certificate, open_listener, parse_addr
 from spectrod.apps.web.page_connection import SPARE_CONNECTIONS
 from spectrod.apps.web.page_files import read_page
 from spectrod.apps.web.page_origin import server_names
+from spectrod.apps.web.recorded_topics import RecordedTopics
 from spectrod.apps.web.replay import ReplayClient, ReplayedRows
 from spectrod.apps.web.server import Server
 from spectrod.apps.web.sound.sound_routes import sound_routes
@@ -172,6 +173,7 @@ class _Serving:
         hub.add_forgetter(lambda _: forgotten.set())
         index = RecordingIndex(settings.recordings)
         hub.find_past = TopicPasts(index, ring, lambda: dict(hub.topics)).find
+        hub.find_recorded = RecordedTopics(index, len(set(settings.endpoints))).of
         history = history_routes(index, ring, lambda: dict(hub.topics), replayed.settled)
         if settings.has_sound:
             history += sound_routes(settings.recordings)

@@ -23,6 +23,7 @@ from spectrod.apps.web.page_values import NewestValues, values_fields
 from spectrod.apps.web.page_view import Acknowledgement, HoldReset, PageText, View
 from spectrod.apps.web.quantize import Codes
 from spectrod.apps.web.session import PageSession
+from spectrod.apps.web.silent_sources import FindRecorded, SilentSources, nothing_recorded
 from spectrod.apps.web.silent_topics import FindPast, SilentTopics
 from spectrod.apps.web.state import event_fields, now_ms, state_fields
 from spectrod.apps.web.topic_past import described_past
@@ -74,6 +75,8 @@ class Hub:
         Whether pages may ask for recorded sound; to be set before the first comes.
     find_past : callable
         See ``FindPast``; what descriptions say alone. To be set before ``run``.
+    find_recorded : callable
+        See ``FindRecorded``; nothing. To be set before ``run``.
 
     Raises
     ------
@@ -108,6 +111,7 @@ class Hub:
         self._may_list_s = 0.0
         self._state: object = None
         self.find_past: FindPast = described_past
+        self.find_recorded: FindRecorded = nothing_recorded
         self._feeds = [
             Feed(name, server_key, key_file, self._on_frame, self._on_event)
             for name in dict.fromkeys(endpoints)
@@ -130,11 +134,13 @@ class Hub:
     async def run(self) -> None:
         """Subscribe to the daemons until cancelled."""
         silent = SilentTopics(self._sessions, lambda: self.topics, self._meta_of, self.find_past)
+        sources = SilentSources(self._feeds, self._table, self._sessions, self.find_recorded)
         async with asyncio.TaskGroup() as group:
             for feed in self._feeds:
                 group.create_task(feed.run())
             group.create_task(self._tick())
             group.create_task(silent.run())
+            group.create_task(sources.run())
 
     async def serve(self, websocket: WebSocket) -> None:
         """Serve a page until its connection ends.

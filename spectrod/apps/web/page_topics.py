@@ -67,6 +67,13 @@ class TopicInfo:
     """Length of an interval of measurements [s]."""
     time_zone: str = ""
     """Name of its source's time zone; empty: none is known."""
+    is_silent: bool = False
+    """Whether recordings alone say that there is such a topic: its daemon has not described it."""
+
+    @property
+    def facts(self) -> tuple[str, float, float | None, str, bool]:
+        """What may change of it, in the order of its fields."""
+        return self.unit, self.fs, self.interval_s, self.time_zone, self.is_silent
 
     @property
     def has_rows(self) -> bool:
@@ -119,6 +126,16 @@ class TopicTable:
         if isinstance(frame, IntervalFrame):
             return self._note(endpoint, frame.topic, "", h.fs, now_s, frame.header.interval_s)
         return self._note(endpoint, frame.topic, level_unit(frame.header.unit), h.fs, now_s)
+
+    def note_recorded(self, topic: TopicInfo, now_s: float) -> None:
+        """Add a topic that recordings of a silent source have, with a number of this table."""
+        words = (topic.endpoint, topic.topic, topic.unit, topic.fs, now_s)
+        self._note(*words, time_zone=topic.time_zone, is_silent=True)
+
+    def described_sources(self) -> set[tuple[str, str]]:
+        """Return endpoint and name of the sources whose spectra their daemons have described."""
+        found = (one for one in self.topics.values() if one.has_rows and not one.is_silent)
+        return {(one.endpoint, one.source) for one in found}
 
     def note_heartbeat(
         self, endpoint: str, source: str, beat: HeartbeatHeader, now_s: float
@@ -214,6 +231,7 @@ class TopicTable:
         interval_s: float | None = None,
         *,
         time_zone: str | None = None,
+        is_silent: bool = False,
     ) -> TopicInfo | None:
         """Add a topic, or what has changed in it; None: its time zone is as it was."""
         number = self._ids.get((endpoint, name))
@@ -234,8 +252,8 @@ class TopicTable:
         known = self.topics.get(number)
         if time_zone is None:
             time_zone = "" if known is None else known.time_zone
-        facts = (unit, fs, interval_s, time_zone)
-        if known is None or (known.unit, known.fs, known.interval_s, known.time_zone) != facts:
+        facts = (unit, fs, interval_s, time_zone, is_silent)
+        if known is None or known.facts != facts:
             kind, source, channel, product, _ = name.split("/")
             words = (name, kind, endpoint, source, channel, product)
             known = self.topics[number] = TopicInfo(number, *words, *facts)

@@ -137,7 +137,7 @@ export class Session {
   /** Topics keep their names when the server starts again and gives them other numbers. */
   #list({ topics }) {
     const before = new Set(this.topics.map(({ endpoint, topic }) => `${endpoint} ${topic}`));
-    const added = spectraOf(topics).filter(({ endpoint, topic }) => !before.has(`${endpoint} ${topic}`));
+    const added = spectraOf(topics).filter(({ endpoint, topic, is_silent }) => !is_silent && !before.has(`${endpoint} ${topic}`));
     this.topics = inOrder(topics);
     this.#ambiguous = ambiguousNames(topics);
     for (const message of this.#early.splice(0)) this.#takeLevels(message);
@@ -237,10 +237,10 @@ export class Session {
     return names.map(text);
   }
 
-  /** Sources without a channel, of a `state` text: of these the daemon has had no sample since it started. */
+  /** Sources without a channel that a daemon describes, of a `state` text: it has had no sample of them since it started. */
   get silentSources() {
     const key = ({ endpoint, source }) => JSON.stringify([endpoint, source]);
-    const described = new Set(spectraOf(this.topics).map(key));
+    const described = new Set(spectraOf(this.topics).filter(({ is_silent }) => !is_silent).map(key));
     return this.sources.filter((one) => !UNLISTED.includes(one.state) && !described.has(key(one))).sort(bySource);
   }
 

@@ -99,13 +99,18 @@ export function titleOfAll(topics) {
   return [isOneSource ? topics[0].source : "", `${named}${more}`, shared("product") ? topics[0].product : ""].filter(Boolean).join(" · ");
 }
 
-/** Topics to show: those that the view names and that there are; else the first source's first channels. */
+/**
+ * Topics to show: those that the view names and that there are; else the first source's first channels, those of a source
+ * that was only recorded where there is no other.
+ */
 export function chosenTopics(names, topics) {
   const spectra = spectraOf(topics);
   if (names.length > 0) {
     return [...new Set(names.map((name) => findTopic(name, spectra)).filter(Boolean))];
   }
-  const first = spectra.find(({ kind }) => kind === "spec") ?? spectra[0];
+  const live = spectra.filter(({ is_silent }) => !is_silent);
+  const some = live.length > 0 ? live : spectra;
+  const first = some.find(({ kind }) => kind === "spec") ?? some[0];
   const isLike = (info) => ["endpoint", "source", "product", "kind"].every((name) => info[name] === first[name]);
   return spectra.filter(isLike).slice(0, FIRST_SHOWN);
 }

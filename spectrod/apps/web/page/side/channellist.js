@@ -11,10 +11,11 @@ const SEARCHED_FROM = 8;
  * Channels by source; what all channels of a source share is said once.
  *
  * @param {Array<{name: string, info: object, isShown: boolean}>} topics in their order
- * @param {Array<{endpoint: string, source: string, text: string}>} silent sources without a channel, with their state
+ * @param {Array<{endpoint: string, source: string, text: string}>} silent sources without a channel that a daemon describes,
+ *   with their state; channels of their recordings are among the topics
  * @returns {Array<{title: string, state: string, items: Array<{name: string, text: string, before: string, label: string, after: string,
  *   isShown: boolean}>}>} `text`: all of a channel's name; `label`: what tells it from others of its group, between what it shares with them;
- *   `state`: of a source without a channel, else empty
+ *   `state`: of a silent source, else empty
  */
 export function channelGroups(topics, silent = []) {
   const hasOneDaemon = new Set([...topics.map(({ info }) => info), ...silent].map(({ endpoint }) => endpoint)).size <= 1;
@@ -29,10 +30,12 @@ export function channelGroups(topics, silent = []) {
     const isAlike = (name) => own.every(({ info }) => info[name] === own[0].info[name]);
     const after = isAlike("product") ? ` · ${own[0].info.product}` : "";
     const items = own.map(({ name, info, isShown }) => ({ name, isShown, text: topicText(info), before: `${source} · `, label: labelOf(info, isAlike), after }));
-    return { endpoint, source, title: titleOf(own[0].info), state: "", items };
+    const state = silent.find((one) => one.endpoint === endpoint && one.source === source)?.text ?? "";
+    return { endpoint, source, title: titleOf(own[0].info), state, items };
   });
-  if (silent.length === 0) return described;
-  const others = silent.map((one) => ({ ...one, title: titleOf(one), state: one.text, items: [] }));
+  const isListed = (one) => groups.has(JSON.stringify([one.endpoint, one.source]));
+  const others = silent.filter((one) => !isListed(one)).map((one) => ({ ...one, title: titleOf(one), state: one.text, items: [] }));
+  if (others.length === 0) return described;
   return [...described, ...others].sort(bySource);
 }
 
@@ -70,7 +73,7 @@ export class ChannelList {
   /** See `channelGroups`. */
   show(topics, silent = []) {
     const groups = channelGroups(topics, silent);
-    const key = JSON.stringify(groups.map(({ title, items }) => [title, items.map(({ name, label }) => [name, label])]));
+    const key = JSON.stringify(groups.map(({ title, state, items }) => [title, state !== "", items.map(({ name, label }) => [name, label])]));
     if (key !== this.#key) this.#make(groups);
     this.#key = key;
     groups.forEach(({ state }, k) => setText(this.#groups[k].state, state));
@@ -91,10 +94,10 @@ export class ChannelList {
   }
 
   #make(groups) {
-    this.#groups = groups.map(({ title, items }) => {
+    this.#groups = groups.map(({ title, state: said, items }) => {
       const boxes = items.map((item) => this.#makeBox(item));
       const state = element("p", { class: "empty" });
-      const content = items.length > 0 ? boxes.map(({ root: box }) => box) : [state];
+      const content = [...boxes.map(({ root: box }) => box), ...(said === "" ? [] : [state])];
       const root = element("fieldset", {}, element("legend", {}, title), ...content);
       return { title, root, state, boxes };
     });
