@@ -175,6 +175,7 @@ def test_the_line_of_state_says_at_once_that_the_daemon_is_gone(open_context, tm
         tab.page.locator("#connection[data-grade=bad]", has_text=text).wait_for()
         assert tab.page.locator(".plot").bounding_box() == before
         assert tab.page.evaluate(OVERFLOW) == [0, 0, 0]
+        assert tab.page.get_by_role("heading", level=1).count() == 1  # for those who hear it
         assert tab.problems == []
 
 
