@@ -29,10 +29,9 @@ from spectrod.dsp.units import NS_PER_S, Scaling
 from spectrod.dsp.weighting import Weighting
 from spectrod.lib.errors import ConfigError
 from spectrod.lib.flag import flag
-from spectrod.lib.names import check_name, name_channels
+from spectrod.lib.names import ZONE_MAX_CHARS, check_name, name_channels
 from spectrod.lib.output_formats import continuous
 from spectrod.lib.site import SITE_KEYS, Depth, Height, Latitude, Longitude, Site, SiteName
-from spectrod.lib.time_zones import ZONE_MAX_CHARS
 from spectrod.measure.kinds import KINDS
 from spectrod.measure.measurement_config import MeasurementConfig
 from spectrod.measure.triggers.trigger_config import RECORDER_TRIGGERS, TriggerConfig

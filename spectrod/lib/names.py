@@ -1,4 +1,4 @@
-"""The parts of topics: rules for the names of sources, channels and products."""
+"""Rules for names: of sources, channels and products, the parts of topics; and of time zones."""
 
 import re
 from collections import Counter
@@ -8,6 +8,8 @@ from typing import TypeVar
 from spectrod.lib.errors import ConfigError, NoProductError
 
 NAME_PATTERN = r"[A-Za-z0-9._-]{1,64}"
+ZONE_MAX_CHARS = 64
+"""Length of the name of a time zone that a file or a message states [characters]."""
 _NAME = re.compile(NAME_PATTERN)
 _Product = TypeVar("_Product")
 

@@ -7,12 +7,11 @@ from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from spectrod.lib.errors import ConfigError
+from spectrod.lib.names import ZONE_MAX_CHARS
 from spectrod.lib.text import printable
 
 LOCAL: Final = "local"
 """Stands for the zone of this machine."""
-ZONE_MAX_CHARS: Final = 64
-"""Length of the name of a zone that a file or a message states [characters]."""
 TIME_ZONE: Final = "time_zone"
 """Name of the attribute of recordings that states the zone of the place where their source is."""
 

@@ -12,7 +12,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta as Rule
 
-from spectrod.lib.time_zones import ZONE_MAX_CHARS
+from spectrod.lib.names import ZONE_MAX_CHARS
 
 VERSION: Final = 1
 

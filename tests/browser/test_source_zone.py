@@ -21,9 +21,9 @@ ZONED = SOURCES.replace("[analysis]", 'time_zone = "Asia/Kolkata"\n[analysis]')
 
 
 def shown_ms(tab):
-    """Return the time of the past that the address has [ms]."""
+    """Return the time of the past that the address has; nan before it has one [ms]."""
     text = urllib.parse.urlparse(tab.page.url).fragment
-    return float(dict(urllib.parse.parse_qsl(text))["t"])
+    return float(dict(urllib.parse.parse_qsl(text)).get("t", "nan"))
 
 
 def opened(open_context, link):
