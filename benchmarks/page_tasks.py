@@ -161,9 +161,7 @@ def left_and_right(hand: Hand) -> None:
     """Show two channels in one panel."""
     page = hand.page
     hand.open_day("2026-02-08")
-    hand.use(page.locator("#options"), "Options")
-    hand.use(page.locator("#topics").get_by_role("checkbox", name="south").first, "south")
-    hand.fill(page.locator("#layout"), "over", "Layout")
+    hand.press("o")
     page.wait_for_function("() => document.querySelectorAll('.panel').length === 1")
     hand.says(".panel", "south")
 
@@ -172,10 +170,8 @@ def report_figure(hand: Hand) -> None:
     """Save a figure of a day for a report."""
     page = hand.page
     hand.open_day("2026-02-08")
-    hand.use(page.locator("#options"), "Options")
-    hand.use(page.locator("summary", has_text="Save").first, "Save")
     with page.expect_download() as saved:
-        hand.use(page.locator("#save-picture"), "Figure (PNG)")
+        hand.press("g")
     assert saved.value.path().read_bytes().startswith(b"\x89PNG")
 
 
@@ -211,10 +207,8 @@ def recorded_values(hand: Hand) -> None:
     """Save the levels of a day as a table."""
     page = hand.page
     hand.open_day("2026-02-08")
-    hand.use(page.locator("#options"), "Options")
-    hand.use(page.locator("summary", has_text="Save").first, "Save")
     with page.expect_download() as saved:
-        hand.use(page.locator("#save-shown"), "Spectrogram (CSV)")
+        hand.press("x")
     assert saved.value.suggested_filename.endswith(".csv")
 
 

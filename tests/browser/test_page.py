@@ -272,6 +272,23 @@ def test_channels_side_by_side_and_over_each_other(tab):
     tab.page.locator("#status dl", has_text="pair · right · dbfs").wait_for()
 
 
+def test_a_key_adds_channels_over_each_other(tab):
+    """One of the same product each time, until there is none; another key saves a figure of all."""
+    tab.open(f"v=1&topic={RIGHT}")
+    for n in (2, 3):
+        tab.page.keyboard.press("o")
+        tab.page.wait_for_function(
+            "n => document.querySelectorAll('.panel').length === 1 &&"
+            " document.querySelectorAll('.waterfall').length === n",
+            arg=n,
+        )
+    tab.page.keyboard.press("o")
+    tab.page.locator("#notice", has_text="No other channel can be shown").wait_for()
+    with tab.page.expect_download() as found:
+        tab.page.keyboard.press("g")
+    assert found.value.path().read_bytes().startswith(b"\x89PNG")
+
+
 def test_values_have_meters(tab):
     """LAeq of 1 kHz at -20 dBFS is -20.0 dBFS; that of an hour is listed before its first value."""
     tab.open()

@@ -144,10 +144,12 @@ def test_a_link_to_a_time_shows_it(page, address):
 
 
 def test_the_time_that_is_shown_is_saved(page, address):
-    """The buttons save levels of what is on the screen, and the recorded rows themselves."""
+    """Buttons save levels of what is on the screen, as X does, and the recorded rows themselves."""
     t_ms = round(1000 * time.time()) - 300_000
     page.goto(f"{address}#v=1&topic={NAME}&axis=linear&span=5&db=-120:0&t={t_ms}")
     wait_for_tone(page, 0.5, 5000)
+    with page.expect_download() as pressed:
+        page.keyboard.press("x")
     page.locator("summary", has_text="Save").click()
     for button, ending in (("#save-shown", ".csv"), ("#save-rows", ".spd")):
         with page.expect_download() as saved:
@@ -155,6 +157,7 @@ def test_the_time_that_is_shown_is_saved(page, address):
         assert saved.value.suggested_filename.endswith(ending)
         content = saved.value.path().read_bytes()
         if ending == ".csv":
+            assert pressed.value.path().read_bytes() == content
             table = [line.split(",") for line in content.decode().splitlines() if line[0] != "#"]
             place = 2 + int(np.argmin(np.abs(np.array(table[0][2:], float) - 5000)))
             assert {row[place] for row in table[1:] if row[place]} == {"-20.00"}

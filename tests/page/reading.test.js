@@ -281,7 +281,7 @@ test("B measures between the cursors, and again nothing", () => {
 });
 
 test("every key has one action that exists, and a sign for the list", () => {
-  const own = ["help", "legend", "loudest", "resetHolds", "reference", "wall"];
+  const own = ["help", "legend", "loudest", "overlay", "resetHolds", "reference", "saveFigure", "saveLevels", "wall"];
   const seen = new Set();
   for (const { keys, action, text } of KEYS) {
     assert.ok(ACTIONS[action] || own.includes(action), action);

@@ -6,7 +6,7 @@ import { streamId, streamRole, streamsWanted, pixelsWanted, rowsWanted } from ".
 import { FLAG_DROPPED, FLAG_GAP, FLAG_NEW_EPOCH } from "../../spectrod/apps/web/page/rows/decode.js";
 import { EventLog } from "../../spectrod/apps/web/page/link/events.js";
 import { Session } from "../../spectrod/apps/web/page/link/session.js";
-import { ambiguousNames, chosenTopics, findTopic, inOrder, missingText, topicName } from "../../spectrod/apps/web/page/link/topics.js";
+import { ambiguousNames, chosenTopics, findTopic, inOrder, missingText, nextTopic, spectraOf, topicName } from "../../spectrod/apps/web/page/link/topics.js";
 import { makeView } from "../../spectrod/apps/web/page/panel/view.js";
 import { description, row } from "./descriptions.js";
 
@@ -78,6 +78,16 @@ test("without names the first source's first two channels of spectra are shown",
   assert.deepEqual(chosenTopics([], [THIRD, MIC0, MIC1, MIC2, METER]), [MIC0, MIC1]);
   assert.deepEqual(chosenTopics([], [METER, THIRD]), [THIRD]);
   assert.deepEqual(chosenTopics([], []), [].slice());
+});
+
+test("the next topic is of the same kind, after the last that is shown, and not shown", () => {
+  const topics = [THIRD, MIC0, MIC1, MIC2, METER];
+  assert.equal(nextTopic([MIC0], topics), MIC1);
+  assert.equal(nextTopic([MIC1, MIC2], topics), MIC0);
+  assert.equal(nextTopic([MIC0, MIC1, MIC2], topics), null);
+  assert.equal(nextTopic([THIRD], topics), null);
+  assert.equal(nextTopic([], topics), spectraOf(topics)[0]);
+  assert.equal(nextTopic([], []), null);
 });
 
 test("names choose topics in their order; unknown ones and those without a spectrum are left out", () => {

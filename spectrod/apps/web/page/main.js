@@ -50,7 +50,7 @@ import { takeDropped, ViewList } from "./side/viewlist.js";
 import { Views, zoneOfLink } from "./side/views.js";
 import { askForToken, useLinkToken } from "./side/entry.js";
 import { concerns } from "./link/events.js";
-import { spectraOf, topicTitle } from "./link/topics.js";
+import { nextTopic, spectraOf, topicTitle } from "./link/topics.js";
 import { BOUNDS, DEFAULTS, atShownTime, formatFragment, fragmentFault, fragmentWriter, makeView, parseFragment, shownMs } from "./panel/view.js";
 
 const SLOW_MS = 250;
@@ -344,11 +344,23 @@ function showSeason() {
   season.show({ view: { ...view, days: isShown }, zone: shownZone(), colours: themeColours(), theme });
 }
 
+/** Topics whose channels are shown, not that which is only subtracted. */
+function shownTopics() {
+  const { subtracted, isSubtractedShown } = session;
+  return session.channels.filter((channel) => channel !== subtracted || isSubtractedShown).map(({ info }) => info);
+}
+
+/** Show one channel more, and all of them in one panel. */
+function overlay() {
+  const shown = shownTopics();
+  const next = shown.length < BOUNDS.topics ? nextTopic(shown, session.topics) : null;
+  if (next === null) notice("No other channel can be shown beside these");
+  change({ layout: "over", topics: [...shown, ...(next === null ? [] : [next])].map((info) => session.nameOf(info)) });
+}
+
 /** Show the channels less another one; which they are is then no longer left to the page, as that one might be among them. */
 function chooseLess(less) {
-  const { subtracted, isSubtractedShown } = session;
-  const shown = session.channels.filter((channel) => channel !== subtracted || isSubtractedShown);
-  change({ less, topics: shown.map(({ info }) => session.nameOf(info)) });
+  change({ less, topics: shownTopics().map((info) => session.nameOf(info)) });
   // Averages that are subtracted are of the same time.
   if (less !== "" && view.holds.includes("mean")) own.resetHolds();
 }
@@ -402,8 +414,7 @@ function showControls() {
 
 function showTopics() {
   const spectra = spectraOf(session.topics);
-  const { subtracted, isSubtractedShown } = session;
-  const shown = new Set(session.channels.filter((channel) => channel !== subtracted || isSubtractedShown).map(({ info }) => info));
+  const shown = new Set(shownTopics());
   const silent = silentStates(session);
   silentSaid = JSON.stringify(silent);
   choice.show(spectra.map((info) => ({ name: session.nameOf(info), info, isShown: shown.has(info) })), silent);
@@ -511,8 +522,21 @@ function notice(text) {
   noticeTimer = setTimeout(() => (at("notice").hidden = true), NOTICE_MS);
 }
 
+/** Save what is shown now, see `saveShown`. */
+function saveNow(kinds) {
+  saveShown(kinds, panels, figureForm, () => ({ view, zone: shownZone() })).catch((error) => notice(error.message));
+}
+
+/** Save what is stored of the time that is shown, see `savePast`. */
+function saveStored(format) {
+  savePast(format, base, format === "spd" ? session.channels : panels.channels, panels.scene()).catch((error) => notice(error.message));
+}
+
 const own = {
   loudest: toLoudest,
+  overlay,
+  saveFigure: () => saveNow(["png"]),
+  saveLevels: () => (session.hello?.has_history === true ? saveStored("csv") : notice("Spectrogram (CSV): this server keeps no past")),
   help: showHelp,
   wall: () => wall.toggle().catch((error) => notice(`Full screen: ${error.message}`)),
   legend: () => announcer.say("legend", toggleLegend(() => panes.open("options")) ? "Legend open, under Options" : "Legend closed"),
@@ -612,11 +636,11 @@ function listen() {
   at("layout").addEventListener("change", () => change({ layout: at("layout").value }));
   for (const button of document.querySelectorAll("[data-save]")) {
     const kinds = button.dataset.save.split(" ");
-    button.addEventListener("click", () => saveShown(kinds, panels, figureForm, () => ({ view, zone: shownZone() })).catch((error) => notice(error.message)));
+    button.addEventListener("click", () => saveNow(kinds));
   }
   printFigures(at("print"), () => panels.figures(figureForm.viewOf(view), paperColours()));
   for (const [button, format] of [["save-shown", "csv"], ["save-rows", "spd"]]) {
-    at(button).addEventListener("click", () => savePast(format, base, format === "spd" ? session.channels : panels.channels, panels.scene()).catch((error) => notice(error.message)));
+    at(button).addEventListener("click", () => saveStored(format));
   }
   document.addEventListener("keydown", (event) => {
     if (event.key === "Escape" && event.target.closest("dialog") === null && (wall.leave() || panes.closeSheet())) return;

@@ -100,6 +100,20 @@ export function titleOfAll(topics) {
 }
 
 /**
+ * The topic after the last of those that are shown, of the same kind and product, or null.
+ *
+ * @param {readonly object[]} shown
+ * @param {readonly object[]} topics in their order, which begins again at its end
+ */
+export function nextTopic(shown, topics) {
+  const spectra = spectraOf(topics);
+  const last = shown.at(-1);
+  const from = spectra.indexOf(last) + 1;
+  const isNext = (info) => !shown.includes(info) && (last === undefined || ["kind", "product"].every((name) => info[name] === last[name]));
+  return [...spectra.slice(from), ...spectra.slice(0, from)].find(isNext) ?? null;
+}
+
+/**
  * Topics to show: those that the view names and that there are; else the first source's first channels, those of a source
  * that was only recorded where there is no other.
  */
