@@ -201,7 +201,7 @@ def test_a_spectrogram_falls_back(engine, device, monkeypatch):
 
 @pytest.mark.parametrize("spec", [SPEC, AVERAGED])
 def test_a_spectrogram_that_fails_in_the_middle_has_all_rows(engine, monkeypatch, spec):
-    """NumPy computes all rows, also those of averages that the device had begun."""
+    """NumPy computes all rows, also those of averages that the device had started."""
     lose(engine, monkeypatch, "launch", after=3)
     engine.batch_bytes = 1 << 14
     monkeypatch.setattr("spectrod.analysis.spectrogram.ENGINE_POOL", EnginePool())

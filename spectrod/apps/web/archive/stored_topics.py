@@ -215,7 +215,7 @@ def _joined(one: StoredTopic, other: StoredTopic) -> StoredTopic:
 def stated_zone(files: Iterable[StoredFile], pyramid: Pyramid | None) -> str:
     """Return the time zone that recordings of a source state; empty without any.
 
-    The newest segment that states one says which: a pyramid keeps the attributes that it was begun
+    The newest segment that states one says which: a pyramid keeps the attributes that it was made
     with.
     """
     stating = [file for file in files if file.description.attributes.get(TIME_ZONE)]
