@@ -36,8 +36,8 @@ class Transfers:
     def lock_pages(self, memory: NDArray[np.uint8]) -> Any:
         """Keep an array's memory in its place, so that the device copies from and to it itself.
 
-        Memory that was written to before is locked in a tenth of the time that the driver takes to
-        allocate such memory. The host may use it at any time. Linux since 5.12 copies such pages
+        Memory that was written to before is locked in less time than the driver takes to allocate
+        such memory. The host may use it at any time. Linux since 5.12 copies such pages
         for a forked process at once: earlier, a device went on with pages that the child had kept.
 
         Returns

@@ -136,14 +136,14 @@ def test_recordings_state_the_time_zone_of_their_source(start):
         '[recordings.levels]\nproduct = "site"\nmin_free_mb = 1\n',
         zoned,
     )
-    begun = site.call("record.start", source="tone", name="one.spd", duration_s=0.2)
+    started = site.call("record.start", source="tone", name="one.spd", duration_s=0.2)
     site.await_rows("all", 70)
     site.await_rows("levels", 3)
     site.controlled.stop()
     folder = site.recorded / "all" / "tone"
     with Directory.open(folder / "pyramid") as pyramid:
         stated = [load(pyramid).attributes]
-    stated += [SegmentReader(one).description.attributes for one in (folder, begun["path"])]
+    stated += [SegmentReader(one).description.attributes for one in (folder, started["path"])]
     assert stated == [{"time_zone": "Asia/Kolkata"}] * 3
     (lines,) = (site.recorded / "levels" / "tone").glob("*.csv")
     assert "Kolkata" not in lines.read_text("utf-8")

@@ -3,15 +3,17 @@
 from collections.abc import Iterator, Sequence
 from heapq import nlargest
 
-from spectrod.apps.web.archive.stored_topics import StoredTopic, stated_zone
+from spectrod.apps.web.archive.stored_topics import stated_zone, stored_topic
 from spectrod.apps.web.history.recording_index import RecordingIndex
 from spectrod.apps.web.history.source_folder import Pyramid, StoredFile
 from spectrod.apps.web.page_topics import TopicInfo
 from spectrod.apps.web.topic_past import FOLDERS_MAX
 from spectrod.dsp.spectrum import SpectrumSpec
-from spectrod.lib.names import is_name
 from spectrod.lib.time_zones import is_known_zone, unknown_zone
 from spectrod.wire.endpoint import parse_remote
+
+_UNKNOWN = 0, 0
+"""Span of what is stored: whoever shows it asks for that."""
 
 
 class RecordedTopics:
@@ -41,8 +43,9 @@ class RecordedTopics:
         zone = self._known(source, stated_zone(files, pyramids[0] if pyramids else None))
         found: dict[str, TopicInfo] = {}
         for signals, spec in _newest_first(files, pyramids):
-            for stored in _topics(source, signals, spec, zone):
-                found.setdefault(stored.topic, stored.info(0, endpoint))
+            for k, channel in enumerate(signals):
+                if stored := stored_topic(source, channel, spec, k, _UNKNOWN, zone):
+                    found.setdefault(stored.topic, stored.info(0, endpoint))
         return list(found.values())
 
     def _known(self, source: str, zone: str) -> str:
@@ -59,21 +62,11 @@ def _newest_first(
     """Yield signals and spec of the newest segment of each folder, then of pyramids."""
     newest = {file.place: file for file in sorted(files, key=_begin)}
     for file in nlargest(FOLDERS_MAX, newest.values(), key=_begin):
-        yield file.description.signals, file.description.spec
+        if file.description.spec.output != "complex":
+            yield file.description.signals, file.description.spec
     for pyramid in pyramids:
         yield pyramid.about.signals, pyramid.spec
 
 
 def _begin(file: StoredFile) -> int:
     return file.begin_utc_ns
-
-
-def _topics(
-    source: str, signals: tuple[str, ...], spec: SpectrumSpec, zone: str
-) -> Iterator[StoredTopic]:
-    if spec.output == "complex" or not is_name(spec.product):
-        return
-    for k, channel in enumerate(signals):
-        if is_name(channel):
-            cal_id = spec.scale.cal_ids[k]
-            yield StoredTopic(source, channel, spec, k, cal_id, (0, 0), time_zone=zone)

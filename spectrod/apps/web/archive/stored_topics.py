@@ -173,10 +173,8 @@ class StoredTopics:
         self, source: str, signals: tuple[str, ...], spec: SpectrumSpec, span: Span
     ) -> Iterator[StoredTopic]:
         for k, channel in enumerate(signals):
-            # As in topics of a daemon: files of `record` have a name with a space.
-            known = str(k) if channel == unnamed_signal(k) else channel
-            if is_name(known) and is_name(spec.product):
-                yield StoredTopic(source, known, spec, k, spec.scale.cal_ids[k], span)
+            if one := stored_topic(source, channel, spec, k, span):
+                yield one
             else:
                 name = printable(f"{channel}/{spec.product}", _NAME_MAX)
                 self.unnamed.append(f"{source}: {name}: no topic can have this name")
@@ -210,6 +208,18 @@ def _joined(one: StoredTopic, other: StoredTopic) -> StoredTopic:
         has_pyramid=one.has_pyramid or other.has_pyramid,
         time_zone=newer.time_zone or older.time_zone,
     )
+
+
+def stored_topic(
+    source: str, channel: str, spec: SpectrumSpec, signal: int, span: Span, time_zone: str = ""
+) -> StoredTopic | None:
+    """Return what is stored of a channel; None if no topic can have its name or its product's."""
+    # As in topics of a daemon: files of `record` have a name with a space.
+    known = str(signal) if channel == unnamed_signal(signal) else channel
+    if not (is_name(known) and is_name(spec.product)):
+        return None
+    cal_id = spec.scale.cal_ids[signal]
+    return StoredTopic(source, known, spec, signal, cal_id, span, time_zone=time_zone)
 
 
 def stated_zone(files: Iterable[StoredFile], pyramid: Pyramid | None) -> str:

@@ -164,7 +164,7 @@ class Looking:
         ]
 
     async def look(self):
-        """Run until two looks have begun, so that the first has ended."""
+        """Run until a second look starts, so that the first has ended."""
         self._loop = asyncio.get_running_loop()
         silent = SilentSources([self.feed], self.table, self.sessions, self.find)
         async with asyncio.timeout(20.0):
