@@ -337,6 +337,7 @@ def test_a_figure_has_the_words_of_the_page(tab, tmp_path):
     tab.page.locator("summary", has_text="Save").click()
     tab.page.locator("#pause").click()
     banner = tab.page.locator(".banner", has_text="paused").inner_text()
+    tab.page.locator("#band", has_text=re.compile("Band power, at .*-20")).wait_for()
     with tab.page.expect_download() as found:
         tab.page.locator("#save-drawing").click()
     found.value.save_as(tmp_path / "a.svg")

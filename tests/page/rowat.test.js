@@ -142,7 +142,7 @@ test("a view that stands still keeps its row, holds and measurements, whatever c
   const { channel, take } = channelUntil(5000);
   const shown = (t1) => ({ rows: new JoinedRows(channel.ring, []), t1, msPerPx: 50 });
   const live = momentOf(channel, shown(null));
-  channel.keepMoment();
+  channel.keepMoment(5000);
   const paused = JSON.stringify(momentOf(channel, shown(5000)));
   assert.equal(paused, JSON.stringify(live));
   for (let tMs = 5050; tMs < 9000; tMs += 50) take(tMs);
@@ -150,9 +150,41 @@ test("a view that stands still keeps its row, holds and measurements, whatever c
   assert.equal(momentOf(channel, shown(null)).tMs, 8950);
 });
 
+test("a pause keeps measurements though rows of streams are not equally new; a step back from it has none", () => {
+  const { channel } = channelUntil(5000);
+  for (let tMs = 5050; tMs <= 6000; tMs += 50) channel.take("waterfall", row(new Uint8Array(20).fill(1), { tMs }), LIVE, 0, () => {});
+  channel.keepMoment(6000);
+  const at = (t1) => momentOf(channel, { rows: new JoinedRows(channel.ring, []), t1, msPerPx: 50 });
+  assert.deepEqual([at(6000).tMs, at(6000).measured.t_ms], [6000, 5000]);
+  assert.equal(at(6000.4).measured.t_ms, 5000, "an address has whole milliseconds");
+  assert.equal(at(5950).measured, null);
+  channel.keepMoment(5950);
+  assert.equal(at(5950).measured, null, "a click in the waterfall is no pause");
+  channel.keepMoment(9000);
+  assert.equal(at(9000).measured, null, "another source is far ahead");
+});
+
+test("a pause just after late rows takes what is measured next of its time, and keeps that", () => {
+  for (const forgets of [true, false]) {
+    const { channel, take } = channelUntil(5000);
+    const { measured } = channel;
+    if (forgets) channel.fallSilent();
+    take(8000);
+    channel.measure(measured);
+    if (forgets) channel.forgetMeasured();
+    channel.keepMoment(8000);
+    const atPause = () => momentOf(channel, { rows: new JoinedRows(channel.ring, []), t1: 8000, msPerPx: 50 }).measured?.t_ms;
+    assert.equal(atPause(), forgets ? undefined : 5000);
+    for (const [t_ms, kept] of [[8300, atPause()], [8200, 8200], [8250, 8200]]) {
+      channel.measure({ ...measured, t_ms });
+      assert.equal(atPause(), kept);
+    }
+  }
+});
+
 test("of a time of the past there are the waterfall's row, no holds and no measurements, and the table says so", () => {
   const { channel } = channelUntil(9000);
-  channel.keepMoment();
+  channel.keepMoment(4020);
   const shown = { rows: new JoinedRows(channel.ring, []), t1: 4020, msPerPx: 50 };
   const moment = momentOf(channel, shown);
   assert.deepEqual([moment.tMs, moment.row.description.bits, moment.holds, moment.measured, moment.peaks], [4000, 8, {}, null, []]);

@@ -310,10 +310,10 @@ function viewOfAddress() {
 function setView(given) {
   const next = given.t1 === restsAt ? { ...given, t1: null } : given;
   const isLeaving = [({ t1 }) => t1, shownMs].some((timeOf) => timeOf(view) === null && timeOf(next) !== null);
-  if (isLeaving) session.keepMoment();
-  if (isLeaving) for (const channel of panels.channels) channel.keepMoment();
   const isFirst = next.t1 === null && next.span === DEFAULTS.span;
   view = makeView({ ...next, ...atStored(next, session.stored, isFirst) });
+  if (isLeaving) session.keepMoment(shownMs(view));
+  if (isLeaving) for (const channel of panels.channels) channel.keepMoment(shownMs(view));
   restsAt = session.isArchive ? null : (session.stored?.t1 ?? null);
 }
 

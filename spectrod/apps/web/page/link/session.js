@@ -249,9 +249,9 @@ export class Session {
     return this.sources.find((one) => one.endpoint === info.endpoint && one.source === info.source) ?? null;
   }
 
-  /** Keep what there is now, for a view that leaves the live rows. */
-  keepMoment() {
-    for (const channel of this.channels) channel.keepMoment();
+  /** Keep what there is now, for a view that leaves the live rows for a time [ms]. */
+  keepMoment(toMs) {
+    for (const channel of this.channels) channel.keepMoment(toMs);
   }
 
   /** Name of a topic in a view. */

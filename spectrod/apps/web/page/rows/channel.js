@@ -42,7 +42,7 @@ export class Channel {
   reference = null;
   measured = null;
   peaks = new PeakList();
-  /** What there was when the view left the live rows, or null: `{newest, trace, holds, measured, peaks}`. */
+  /** What there was when the view left the live rows, or null: `{newest, trace, holds, measured, peaks, pausedMs}`. */
   kept = null;
   /** What there is instead if the topic is no longer there; empty while it is. */
   gone = "";
@@ -186,6 +186,15 @@ export class Channel {
     this.measured = measured;
     const tolerance_hz = this.description?.bin_hz ?? 0;
     this.peaks.update(measured.peaks ?? [], measured.t_ms, tolerance_hz);
+    this.#keepMeasured();
+  }
+
+  /** Keep what was measured just after the view left the live rows, where what there was is missing or of another time: rows were late. */
+  #keepMeasured() {
+    const { kept, measured } = this;
+    if (kept === null || !isNear(kept.newest, measured.t_ms)) return;
+    if (kept.measured !== null && isNear(kept.newest, kept.measured.t_ms)) return;
+    this.kept = { ...kept, measured, peaks: this.peaks.list() };
   }
 
   /** Keep a row as the reference, or none. */
@@ -193,15 +202,20 @@ export class Channel {
     this.reference = copyRow(row);
   }
 
-  /** Keep what there is now, for a view that leaves the live rows. */
-  keepMoment() {
-    const { newest, trace, holds, measured, peaks } = this;
-    this.kept = newest === null ? null : { newest, trace, holds: { ...holds }, measured, peaks: peaks.list() };
+  /** Keep what there is now, for a view that leaves the live rows for a time [ms]. */
+  keepMoment(toMs) {
+    const { newest, newestMs, trace, holds, measured, peaks } = this;
+    if (newest === null) this.kept = null;
+    else {
+      const pausedMs = toMs >= newestMs && toMs - newestMs <= PAUSED_MS ? toMs : NaN;
+      this.kept = { newest, trace, holds: { ...holds }, measured, peaks: peaks.list(), pausedMs };
+    }
   }
 
-  /** Whether what is kept is of a time. */
+  /** Whether what is kept is of a time: near it, or that of the pause, as rows of streams are not equally new. */
   isKeptAt(tMs) {
-    return this.kept !== null && isNear(this.kept.newest, tMs);
+    // Addresses have whole milliseconds.
+    return this.kept !== null && (Math.abs(this.kept.pausedMs - tMs) < 1 || isNear(this.kept.newest, tMs));
   }
 
   /** Whether a time is that of a pause: rows of streams are not equally new when the view leaves them. */
