@@ -1,6 +1,8 @@
 """Work in parts by several threads."""
 
+import gc
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -82,6 +84,63 @@ def test_an_error_is_raised_when_no_part_writes_any_more(error, monkeypatch):
     with pytest.raises(error):
         in_parts(work, 8, 1 << 30)
     assert written == [slice(4, 8)]
+
+
+def test_several_threads_copy_at_once(monkeypatch):
+    """Each gets its own copy whole, whoever has the helpers, and there are 8 of these at most."""
+    monkeypatch.setattr(parallel, "usable_processors", lambda: 16)
+    n, turns = 1 << 22, 20
+    sources = np.random.default_rng(5).integers(1, 255, (6, 1, n)).astype(np.uint8)
+    same = []
+
+    def copy_again(source):
+        for turn in range(turns):
+            out = np.zeros_like(source)
+            if turn % 2:
+                copy(out, source, 1)
+            else:
+                assert (
+                    sum(part.stop - part.start for part in copy_steps(out, source, 1, n // 2)) == n
+                )
+            same.append(np.array_equal(out, source))
+
+    threads = [threading.Thread(target=copy_again, args=(source,)) for source in sources]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert same == [True] * (len(sources) * turns)
+    assert sum(one.name == "spectrod-parallel" for one in threading.enumerate()) <= 8
+
+
+def test_without_further_threads_the_caller_does_all(monkeypatch):
+    """Where the system starts no more threads (``TasksMax``), work takes longer."""
+
+    def refuse(_thread):
+        raise RuntimeError("can't start new thread")
+
+    helpers = parallel._Helpers()
+    monkeypatch.setattr(parallel, "_helpers", lambda _pid: helpers)
+    monkeypatch.setattr(parallel, "usable_processors", lambda: 8)
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    callers = in_parts(lambda _part: threading.current_thread(), 8, 1 << 30)
+    assert callers == [threading.current_thread()] * 8
+    source = np.arange(1 << 22).reshape(1, -1)
+    out = np.zeros_like(source)
+    assert len(list(copy_steps(out, source, 1, 1 << 20))) == 4
+    np.testing.assert_array_equal(out, source)
+
+
+def test_helpers_keep_no_memory_of_work_that_is_done(monkeypatch):
+    """A thread that waits for the next job does not refer to the arrays of the last one."""
+    monkeypatch.setattr(parallel, "usable_processors", lambda: 8)
+    source = np.ones((1, 1 << 23), np.uint8)
+    out = np.zeros_like(source)
+    copy(out, source, 1)
+    freed = weakref.ref(out)
+    del out
+    gc.collect()
+    assert freed() is None
 
 
 @pytest.mark.parametrize(("limit", "expected"), [(1, 1), (3, 3), (8, 8), (0, 1)])
