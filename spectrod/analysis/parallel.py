@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Generator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import cache
 from itertools import count, pairwise
 from threading import Lock, Thread
@@ -117,11 +117,11 @@ class _Job(Generic[T]):
         self._results: dict[int, T] = {}
         self._errors: dict[int, BaseException] = {}
         self._undone = [_locked() for _ in parts]
-        self._helping: list[Lock] = []
+        self._helping: list[tuple[_Helper, Lock]] = []
 
-    def joined(self, left: Lock) -> None:
+    def joined(self, helper: "_Helper", left: Lock) -> None:
         """Note a helper, which releases a lock as soon as it has left."""
-        self._helping.append(left)
+        self._helping.append((helper, left))
 
     def work(self, until: int | None = None) -> None:
         """Do parts until none is left, or one is complete."""
@@ -143,7 +143,7 @@ class _Job(Generic[T]):
             return self._results[i]
 
     def close(self) -> None:
-        """Wait until no helper writes any more: the caller may use the memory again."""
+        """Do all parts that are left, and wait for the others: no helper writes any more."""
         try:
             self._wait()
         except BaseException:  # Ctrl-C
@@ -151,7 +151,9 @@ class _Job(Generic[T]):
             raise
 
     def _wait(self) -> None:
-        for left in self._helping:
+        self.work()
+        for helper, left in self._helping:
+            helper.dismiss(self, left)
             with left:
                 pass
 
@@ -170,17 +172,27 @@ class _Helper(Thread):
         """Begin a job, and leave it when no part is left; only while idle."""
         left = _locked()
         self._task.append((job, left))
+        job.joined(self, left)
         self._called.release()
-        job.joined(left)  # not before, or Ctrl-C between the two would leave it waiting for ever
+
+    def dismiss(self, job: _Job[Any], left: Lock) -> None:
+        """Let the helper leave a job that it has not begun: on a busy machine it may begin late."""
+        with suppress(ValueError):
+            self._task.remove((job, left))
+            left.release()
 
     def run(self) -> None:
         """Do jobs for as long as the process lives."""
         while True:
             self._called.acquire()
-            job, left = self._task.pop()
+            try:
+                job, left = self._task.pop()
+            except IndexError:  # dismissed
+                self._idle.append(self)
+                continue
             job.work()
             del job  # it refers to the memory that was worked on
-            self._idle.append(self)
+            self._idle.append(self)  # before its caller calls again
             left.release()
 
 

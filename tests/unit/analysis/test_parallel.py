@@ -131,6 +131,26 @@ def test_without_further_threads_the_caller_does_all(monkeypatch):
     np.testing.assert_array_equal(out, source)
 
 
+def test_work_does_not_wait_for_a_helper_that_has_not_begun(monkeypatch):
+    """On a busy machine a thread may begin late: the caller does its part, and it helps later."""
+    may_run, run = threading.Event(), parallel._Helper.run
+
+    def run_late(helper):
+        assert may_run.wait(60)
+        run(helper)
+
+    helpers = parallel._Helpers()
+    monkeypatch.setattr(parallel, "_helpers", lambda _pid: helpers)
+    monkeypatch.setattr(parallel, "usable_processors", lambda: 2)
+    monkeypatch.setattr(parallel._Helper, "run", run_late)
+    for _ in range(2):
+        callers = in_parts(lambda _part: threading.current_thread(), 8, 1 << 30)
+        assert callers == [threading.current_thread()] * 2
+    may_run.set()
+    both = threading.Barrier(2)
+    assert sorted(in_parts(lambda _part: both.wait(60), 8, 1 << 30)) == [0, 1]
+
+
 def test_helpers_keep_no_memory_of_work_that_is_done(monkeypatch):
     """A thread that waits for the next job does not refer to the arrays of the last one."""
     monkeypatch.setattr(parallel, "usable_processors", lambda: 8)
