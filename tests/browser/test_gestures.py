@@ -285,6 +285,42 @@ def test_a_window_of_another_size_has_canvases_of_its_size(tab, daemon):
         assert tones["y"] == pytest.approx(strip["y"], abs=0.5)
 
 
+def boxes_of_cursors(page):
+    """Return the boxes of plots, cursors and band, all of one layout."""
+    cursors = [
+        f"{plot}[data-cursor={name}]"
+        for plot in (".waterfall .cursor", ".trace .cursor", ".time-cursor")
+        for name in "AB"
+    ]
+    return page.evaluate(
+        """names => Object.fromEntries(names.map((name) =>
+          [name, document.querySelector(name).getBoundingClientRect().toJSON()]))""",
+        [".waterfall", ".trace", ".waterfall .band", *cursors],
+    )
+
+
+def misplaced(boxes):
+    """Return what lies elsewhere: cursors A and B at 1/4 and 3/4, a band from 3/8 to 1/2."""
+    strip, trace, band = boxes[".waterfall"], boxes[".trace"], boxes[".waterfall .band"]
+    places = [
+        (band["y"], strip["y"] + strip["height"] / 2, 2),
+        (band["height"], strip["height"] / 8, 2),
+    ]
+    for name, share in (("A", 0.25), ("B", 0.75)):
+        level = boxes[f".waterfall .cursor[data-cursor={name}]"]
+        upright = boxes[f".trace .cursor[data-cursor={name}]"]
+        moment = boxes[f".time-cursor[data-cursor={name}]"]
+        places += [
+            (level["y"] + 1, strip["y"] + (1 - share) * strip["height"], 2),
+            (level["width"], strip["width"], 1),
+            (upright["x"] + 1, trace["x"] + share * trace["width"], 2),
+            (upright["height"], trace["height"], 1),
+            (moment["x"] + 1, strip["x"] + (1 - share) * strip["width"], 2),
+            (moment["height"], strip["height"], 1),
+        ]
+    return [one for one in places if abs(one[0] - one[1]) > one[2]]
+
+
 def test_cursors_lie_where_each_plot_has_them(tab, daemon):
     """With time to the right, upright in the line spectrum and level in each waterfall."""
     t_ms = round(daemon.middle_ms(daemon.n_rows)) - 600_000
@@ -294,22 +330,8 @@ def test_cursors_lie_where_each_plot_has_them(tab, daemon):
         waits=False,
     )
     tab.page.locator(".waterfall .cursor").first.wait_for()
-    strip = tab.page.locator(".waterfall").bounding_box()
-    trace = tab.page.locator(".trace").bounding_box()
-    for name, share in (("A", 0.25), ("B", 0.75)):
-        level = tab.page.locator(f".waterfall .cursor[data-cursor={name}]").bounding_box()
-        assert level["y"] + 1 == pytest.approx(strip["y"] + (1 - share) * strip["height"], abs=2)
-        assert level["width"] == pytest.approx(strip["width"], abs=1)
-        upright = tab.page.locator(f".trace .cursor[data-cursor={name}]").bounding_box()
-        assert upright["x"] + 1 == pytest.approx(trace["x"] + share * trace["width"], abs=2)
-        assert upright["height"] == pytest.approx(trace["height"], abs=1)
-        moment = tab.page.locator(f".time-cursor[data-cursor={name}]").bounding_box()
-        assert moment["x"] + 1 == pytest.approx(strip["x"] + (1 - share) * strip["width"], abs=2)
-        assert moment["height"] == pytest.approx(strip["height"], abs=1)
-    band = tab.page.locator(".waterfall .band").bounding_box()
-    assert [band["y"], band["height"]] == pytest.approx(
-        [strip["y"] + strip["height"] / 2, strip["height"] / 8], abs=2
-    )
+    # On a busy machine what is said above the plots comes late, and moves them.
+    wait_until(tab.page, lambda: not misplaced(boxes_of_cursors(tab.page)))
     # Options turn it, and back: then the lines go through all of it again.
     tab.page.get_by_label("Newest row").select_option("down")
     tab.page.wait_for_function("() => !location.hash.includes('rows=')")
