@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 import termios
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -28,6 +29,7 @@ from spectrod.lib.stats import CaptureStats, Stats
 from spectrod.measure.levels import LevelRow, parse_quantity
 
 TIMEOUT_S = 20.0
+FEED_S = 100.0  # below pytest's own limit, which does not say what was shown
 SPEC = SpectrumSpec(fs=48000.0, channels=2, win_length=256, hop=128, scaling="dbfs")
 ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?25h\x1b[?1049l"
 
@@ -97,11 +99,13 @@ class Screen:
         self._wait_until(lambda: any(text in line for line in self.shown.lines()), feed)
 
     def _wait_until(self, is_over, feed):
+        deadline_s = time.monotonic() + FEED_S
         while not is_over():
             if feed is not None:
                 feed()
             ready, _, _ = select.select([self.master], [], [], 0.02 if feed else TIMEOUT_S)
-            assert ready or feed, "\n".join(self.shown.lines())
+            lives = feed and self.process.poll() is None and time.monotonic() < deadline_s
+            assert ready or lives, (self.process.poll(), self.shown.lines(), self.output[-2000:])
             if ready:
                 data = os.read(self.master, 65536)
                 self.output += data
