@@ -19,12 +19,17 @@ def channel_of(frame: Frame) -> str:
 
 
 class ChannelSelection:
-    """The visible channel: the first, until it disappears or another is chosen."""
+    """The visible channel: the first in order, until it disappears or another is chosen.
+
+    A subscription may begin between the frames of two channels of the same time: until the visible
+    channel comes a second time, one that is before it takes its place.
+    """
 
     def __init__(self) -> None:
         # Channel to number of its last frame, over all channels.
         self._heard: BoundedDict[int] = BoundedDict(CHANNELS_MAX, CHANNELS_MAX)
         self._n_frames = 0
+        self._has_settled = False
         self.known: list[str] = []
         """Channels to choose from, each SOURCE/CHANNEL, in order."""
         self.shown = ""
@@ -34,23 +39,25 @@ class ChannelSelection:
         """Record the channels of received frames."""
         for frame in frames:
             self._n_frames += 1
-            self._heard.put(channel_of(frame), self._n_frames, 1)
+            name = channel_of(frame)
+            self._has_settled |= name == self.shown
+            self._heard.put(name, self._n_frames, 1)
         # A channel without frames for many rounds of the others: the daemon has renamed its source.
         oldest = self._n_frames - _ABSENT_ROUNDS * len(self._heard)
         for name in [name for name, n in self._heard.items() if n < oldest]:
             self._heard.discard(name)
         self.known = sorted(self._heard, key=_natural_order)
-        if self.shown not in self._heard:
+        if self.shown not in self._heard or not self._has_settled:
             self.shown = self.known[0]
 
     def choose(self, name: str) -> None:
         """Show a channel from its first frame on."""
-        self.shown = name
+        self.shown, self._has_settled = name, True
 
     def next(self) -> None:
         """Show the next channel."""
         if self.known:
-            self.shown = self.known[(self.known.index(self.shown) + 1) % len(self.known)]
+            self.choose(self.known[(self.known.index(self.shown) + 1) % len(self.known)])
 
 
 class ProductSelection:

@@ -98,6 +98,22 @@ def test_a_channel_is_shown_from_its_first_frame():
     assert show(player, make_frame("0"), make_frame("2")).frame.channel == "0"
 
 
+def test_the_first_channel_is_shown_if_the_others_of_its_time_come_before_it(player):
+    """A subscription may begin between two channels; a channel that comes later takes no place."""
+    assert show(player, make_frame("1")).frame.channel == "1"
+    assert show(player, make_frame("0")).frame.channel == "0"
+    scene = show(player, make_frame("1"), make_frame("0"), make_frame("0", source="hut"))
+    assert (scene.frame.source, scene.frame.channel) == ("mic", "0")
+    assert scene.channels == ["hut/0", "mic/0", "mic/1"]
+
+
+def test_a_channel_that_was_chosen_keeps_its_place(player):
+    """One that is before it and comes then does not replace it."""
+    show(player, make_frame("1"), make_frame("2"))
+    player.choose("\t")
+    assert show(player, make_frame("0"), make_frame("2")).frame.channel == "2"
+
+
 def test_tab_goes_through_all_channels(player):
     """Tab selects one channel after the other, and the first after the last."""
     frames = [make_frame(str(k)) for k in range(12)]
