@@ -15,7 +15,7 @@ T = TypeVar("T")
 _THREADS_MAX = 8
 """With 16 of 16 processors the memory gives copies little more than with 8."""
 _PART_BYTES_MIN = 1 << 19
-"""To hand a part to a thread that waits takes some 20 us, in which one copies 160 KB."""
+"""To hand over a smaller part takes much of the time that its copy takes [bytes]."""
 
 _limits = {"threads": _THREADS_MAX}
 
@@ -27,7 +27,10 @@ def usable_processors() -> int:
 
 
 def limit_threads(n: int) -> None:
-    """Let ``in_parts`` use at most n threads, in a process that shares its processors."""
+    """Let work use at most n threads, in a process that shares its processors.
+
+    ``copy_steps`` uses n besides that of its caller, which works between the steps.
+    """
     _limits["threads"] = max(1, n)
 
 
@@ -81,9 +84,9 @@ def copy_steps(out: NDArray[Any], source: NDArray[Any], axis: int, step: int) ->
         return
     with closing(_Job(copy_part, [part for of_step in parts for part in of_step])) as job:
         _helpers(os.getpid()).join(job, max(map(len, parts)))
-        n = 0
+        end = 0
         for one, of_step in zip(steps, parts, strict=True):
-            for i in range(n, n := n + len(of_step)):
+            for i in range(end, end := end + len(of_step)):
                 job.work(until=i)
                 job.result(i)
             yield one
@@ -109,7 +112,7 @@ def _parts(items: slice, n_bytes: int) -> list[slice]:
 
 
 class _Job(Generic[T]):
-    """Parts of a work, which threads take in order, each part once."""
+    """Parts of one piece of work; threads take them in order, each part once."""
 
     def __init__(self, work: Callable[[slice], T], parts: Sequence[slice]) -> None:
         self._work, self._parts = work, parts
@@ -120,7 +123,7 @@ class _Job(Generic[T]):
         self._helping: list[tuple[_Helper, Lock]] = []
 
     def joined(self, helper: "_Helper", left: Lock) -> None:
-        """Note a helper, which releases a lock as soon as it has left."""
+        """Add a helper, which releases a lock as soon as it has left."""
         self._helping.append((helper, left))
 
     def work(self, until: int | None = None) -> None:
@@ -169,14 +172,14 @@ class _Helper(Thread):
         self.start()
 
     def call(self, job: _Job[Any]) -> None:
-        """Begin a job, and leave it when no part is left; only while idle."""
+        """Start a job, and leave it when no part is left; only while idle."""
         left = _locked()
         self._task.append((job, left))
         job.joined(self, left)
         self._called.release()
 
     def dismiss(self, job: _Job[Any], left: Lock) -> None:
-        """Let the helper leave a job that it has not begun: on a busy machine it may begin late."""
+        """Take a job back that the helper has not started: a busy machine may start it late."""
         with suppress(ValueError):
             self._task.remove((job, left))
             left.release()
@@ -199,7 +202,7 @@ class _Helper(Thread):
 class _Helpers:
     """All helpers of a process.
 
-    Eight of them copy 8 MB in half the time that they take as threads of a ``ThreadPoolExecutor``.
+    They are no ``ThreadPoolExecutor``, which takes about as long to hand over a part as to copy it.
     """
 
     def __init__(self) -> None:

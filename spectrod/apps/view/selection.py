@@ -21,7 +21,7 @@ def channel_of(frame: Frame) -> str:
 class ChannelSelection:
     """The visible channel: the first in order, until it disappears or another is chosen.
 
-    A subscription may begin between the frames of two channels of the same time: until the visible
+    A subscription may start between the frames of two channels of the same time: until the visible
     channel comes a second time, one that is before it takes its place.
     """
 

@@ -88,6 +88,8 @@ def test_an_error_is_raised_when_no_part_writes_any_more(error, monkeypatch):
 
 def test_several_threads_copy_at_once(monkeypatch):
     """Each gets its own copy whole, whoever has the helpers, and there are 8 of these at most."""
+    helpers = parallel._Helpers()
+    monkeypatch.setattr(parallel, "_helpers", lambda _pid: helpers)
     monkeypatch.setattr(parallel, "usable_processors", lambda: 16)
     n, turns = 1 << 22, 20
     sources = np.random.default_rng(5).integers(1, 255, (6, 1, n)).astype(np.uint8)
@@ -99,9 +101,7 @@ def test_several_threads_copy_at_once(monkeypatch):
             if turn % 2:
                 copy(out, source, 1)
             else:
-                assert (
-                    sum(part.stop - part.start for part in copy_steps(out, source, 1, n // 2)) == n
-                )
+                assert len(list(copy_steps(out, source, 1, n // 2))) == 2
             same.append(np.array_equal(out, source))
 
     threads = [threading.Thread(target=copy_again, args=(source,)) for source in sources]
@@ -110,7 +110,7 @@ def test_several_threads_copy_at_once(monkeypatch):
     for thread in threads:
         thread.join()
     assert same == [True] * (len(sources) * turns)
-    assert sum(one.name == "spectrod-parallel" for one in threading.enumerate()) <= 8
+    assert 0 < helpers._n <= 8
 
 
 def test_without_further_threads_the_caller_does_all(monkeypatch):
@@ -131,8 +131,8 @@ def test_without_further_threads_the_caller_does_all(monkeypatch):
     np.testing.assert_array_equal(out, source)
 
 
-def test_work_does_not_wait_for_a_helper_that_has_not_begun(monkeypatch):
-    """On a busy machine a thread may begin late: the caller does its part, and it helps later."""
+def test_work_does_not_wait_for_a_helper_that_has_not_started(monkeypatch):
+    """On a busy machine a thread may start late: the caller does its part, and it helps later."""
     may_run, run = threading.Event(), parallel._Helper.run
 
     def run_late(helper):

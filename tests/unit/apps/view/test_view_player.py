@@ -99,7 +99,7 @@ def test_a_channel_is_shown_from_its_first_frame():
 
 
 def test_the_first_channel_is_shown_if_the_others_of_its_time_come_before_it(player):
-    """A subscription may begin between two channels; a channel that comes later takes no place."""
+    """A subscription may start between two channels; a channel that comes later takes no place."""
     assert show(player, make_frame("1")).frame.channel == "1"
     assert show(player, make_frame("0")).frame.channel == "0"
     scene = show(player, make_frame("1"), make_frame("0"), make_frame("0", source="hut"))
