@@ -31,7 +31,8 @@ UV = $(BIN)/uv pip install --quiet
 # loudness meter (libebur128), browsers ...
 TEST_PACKAGES = libportaudio2 pulseaudio pulseaudio-utils libasound2-plugins jackd2 faketime \
     'jack_lsp=jack-example-tools?' alsa-utils espeak-ng sox pocl-opencl-icd 'oclgrind?' \
-    gcc libc6-dev pkg-config libzmq3-dev libjansson-dev mosquitto libebur128-1 chromium 'firefox-esr?'
+    gcc libc6-dev pkg-config libzmq3-dev libjansson-dev mosquitto libebur128-1 \
+    chromium chromium-headless-shell 'firefox-esr?'
 # ... and, for the tests under a real systemd, what builds and boots a container, a package
 # for it, and an image of one.
 SYSTEMD_PACKAGES = debootstrap systemd-container build-essential debhelper dpkg-dev fakeroot lintian buildah
