@@ -41,12 +41,13 @@ ROOT := $(filter 0,$(shell id -u))
 .DELETE_ON_ERROR:
 # pip cannot run twice in one environment, whatever -j says.
 .NOTPARALLEL:
-.PHONY: help run test test-all test-rest test-oldest test-releases test-arm64 release-needs test-needs test-packages rest-needs soak lint types imports check bench lock deb container docs pictures install uninstall clean
+.PHONY: help run test test-all test-share test-rest test-oldest test-releases test-arm64 release-needs test-needs test-packages rest-needs soak lint types imports check bench lock deb container docs pictures install uninstall clean
 
 help:
 	@echo "make run        analyse the sound card (or a test tone), show it here and on a page; ARGS=..."
 	@echo "make test       every module and the main path, in minutes; ARGS=... goes to pytest"
 	@echo "make test-all   all tests: every driver, every form of a kernel, soaks, systemd"
+	@echo "make test-share  those of make test, and a third of the others, by the commit; SHARE=1, 2, 3"
 	@echo "make test-oldest  the unit tests with the oldest versions of what spectrod needs"
 	@echo "make test-releases  the unit tests on other releases of Debian, as root; RELEASES=$(RELEASES)"
 	@echo "make test-arm64  the tests that need no OpenCL on an emulated arm64, as root"
@@ -120,9 +121,9 @@ tests/browser/node_modules/.installed: tests/browser/package-lock.json
 	@cd tests/browser && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
-# With TESTS=all, all of them, as CI does.
-ifeq ($(TESTS),all)
-test: test-all
+# With TESTS=all or TESTS=share, those of that target.
+ifneq ($(filter all share,$(TESTS)),)
+test: test-$(TESTS)
 else
 test: test-needs
 	$(PYTEST) $(or $(ARGS),$(PARALLEL) -m "not ($(REST))")
@@ -134,8 +135,13 @@ test-rest: rest-needs
 	$(call AUDIO,($(REST)) and )
 	$(ALONE)
 
+# As CI does: all tests take it an hour. The same commit has the same tests again.
+SHARES = 3
+SHARE ?= $(shell echo $$((0x$$(git rev-parse --short=7 HEAD | cut -c1-7) % $(SHARES) + 1)))
+test-share: OF_SHARE = --share $(SHARE)/$(SHARES)
+
 # All tests, most in one run: each process takes half a minute to collect them.
-test-all: rest-needs
+test-all test-share: rest-needs
 	$(PYTEST) $(PARALLEL) $(IN_ORDER) -m "not (alone or audio)$(NOT_SYSTEMD)"
 	$(call AUDIO,)
 	$(ALONE)
@@ -199,7 +205,7 @@ rest-needs: test-needs $(VENV)/.group-reference $(BIN)/promtool tests/browser/no
 
 # The tests start a thousand programs; without its cache Python would compile their modules each time.
 unexport PYTHONDONTWRITEBYTECODE
-PYTEST = @$(BIN)/python -m pytest $(if $(ROOT),,-m "not systemd")
+PYTEST = @$(BIN)/python -m pytest $(OF_SHARE) $(if $(ROOT),,-m "not systemd")
 # The tests of a file on a device stay in one process: they share fixtures, and two processes that compile
 # the same kernel at once do so twice. Three on two cores: many tests wait. A process that ends early ends the run
 # with a report: in a new one the rest of its file would crash again, and pytest-xdist may hang.

@@ -1,5 +1,6 @@
 """The OpenCL devices on which tests run, and which tests `make test` leaves to `make test-all`."""
 
+import argparse
 import ctypes
 import gc
 import logging
@@ -37,6 +38,8 @@ hypothesis.settings.register_profile("search", max_examples=1000, deadline=None)
 hypothesis.settings.load_profile("repeatable")
 
 
+REST = ("every_driver", "every_form", "extended", "systemd", "alone")
+"""Markers of what `make test` leaves out."""
 FORMS = 2
 """Combinations of a test's parameters that `make test` runs on OpenCL, where each compiles."""
 MANY = 500
@@ -61,12 +64,33 @@ def _devices():
     return working, refused
 
 
-def pytest_report_header():
-    """Name the devices on which tests run, and those on which they cannot."""
+def pytest_addoption(parser):
+    """Add the option of `make test-share`."""
+    parser.addoption(
+        "--share",
+        type=share,
+        metavar="K/N",
+        help="of the tests that `make test` leaves out, those in the K-th of N shares of the files",
+    )
+
+
+def share(text):
+    """Parse the number of a share and how many there are."""
+    number, slash, of = text.partition("/")
+    if not (slash and number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of)):
+        raise argparse.ArgumentTypeError(f"{text!r}: must be K/N with 1 <= K <= N")
+    return int(number), int(of)
+
+
+def pytest_report_header(config):
+    """Name the devices on which tests run, those on which they cannot, and what is left out."""
     working, refused = _devices()
-    return [f"OpenCL: {device.label} (driver {device.driver})" for device in working] + [
-        f"OpenCL, unusable: {reason}" for reason in refused
-    ]
+    lines = [f"OpenCL: {device.label} (driver {device.driver})" for device in working]
+    lines += [f"OpenCL, unusable: {reason}" for reason in refused]
+    if config.option.share:
+        number, of = config.option.share
+        lines.append(f"of the tests that `make test` leaves out: share {number} of {of}")
+    return lines
 
 
 def pytest_generate_tests(metafunc):
@@ -111,9 +135,23 @@ def pytest_collection(session):
 def pytest_collection_modifyitems(config, items):
     """Mark what `make test` leaves out; order the files for many processes."""
     mark_forms(items)
+    if config.option.share:
+        kept = of_share(items, *config.option.share)
+        config.hook.pytest_deselected(items=[one for one in items if one not in set(kept)])
+        items[:] = kept
     if hasattr(config, "workerinput"):
         compiling = Counter(_file_of(item.nodeid) for item in items if _device_of(item))
         items.sort(key=lambda item: place(_file_of(item.nodeid), compiling))
+
+
+def of_share(items, number, of):
+    """Choose what `make test` runs, and of the rest the tests of the files in a share."""
+    return [
+        item
+        for item in items
+        if zlib.crc32(_file_of(item.nodeid).encode()) % of == number - 1
+        or not any(item.get_closest_marker(name) for name in REST)
+    ]
 
 
 def place(path, compiling):

@@ -1,5 +1,6 @@
 """`make test` and `make test-rest` together run every test once, and so does `make test-all`."""
 
+import argparse
 import itertools
 import os
 import re
@@ -69,11 +70,65 @@ def test_without_root_only_systemd_is_left_out(targets):
         assert count == (0 if markers["systemd"] else 1)
 
 
-def test_ci_runs_all_tests():
-    """``.ci/run`` ends with `make test` of all, which is `make test-all`."""
+def test_ci_runs_a_share():
+    """``.ci/run`` ends with `make test-share`: `make test-all` less two of three shares."""
     last = (ROOT / ".ci/run").read_text().splitlines()[-1]
-    assert last == "make test TESTS=all"
+    assert last == "make test TESTS=share"
     assert dry_run("test", tests="all") == dry_run("test-all")
+    lines = dry_run("test", tests="share")
+    assert lines == dry_run("test-share")
+    commit = ["git", "rev-parse", "HEAD"]
+    head = subprocess.run(commit, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    share = f" --share {int(head[:7], 16) % 3 + 1}/3 "
+    assert all(share in line for line in lines)
+    assert [line.replace(share, "  ") for line in lines] == dry_run("test-all")
+
+
+class Item:
+    """A test in a file, perhaps with a marker."""
+
+    def __init__(self, file, marker=""):
+        self.nodeid = f"{file}::test_a"
+        self.marker = marker
+
+    def get_closest_marker(self, name):
+        return name == self.marker
+
+
+def test_each_test_is_in_one_share_and_what_make_test_runs_in_all(conftest):
+    """Shares have whole files, about as many each, and lose no test."""
+    files = [f"tests/unit/test_{k}.py" for k in range(300)]
+    always = [Item(file) for file in files]
+    rest = [Item(file, marker) for file in files for marker in conftest.REST]
+    shares = [conftest.of_share([*always, *rest], k, 3) for k in (1, 2, 3)]
+    assert all(share[: len(always)] == always for share in shares)
+    shared = [share[len(always) :] for share in shares]
+    assert sorted(map(id, itertools.chain(*shared))) == sorted(map(id, rest))
+    file_sets = [{item.nodeid for item in share} for share in shared]
+    assert sum(map(len, file_sets)) == len(files)
+    assert all(80 < len(one) < 120 for one in file_sets)
+    assert {*conftest.REST, "audio"} == {*markers_of("test-rest")}
+
+
+def test_each_share_has_files_that_run_alone(conftest):
+    """No share is empty: pytest fails where it has no test."""
+    folder = ROOT / "tests"
+    alone = [
+        Item(str(path.relative_to(ROOT)), "alone")
+        for path in folder.rglob("test_*.py")
+        if "pytest.mark.alone" in path.read_text()
+    ]
+    assert all(conftest.of_share(alone, k, 3) for k in (1, 2, 3))
+
+
+@pytest.mark.parametrize("text", ["", "/3", "2", "2/", "0/3", "4/3", "-1/3", "1.0/3", "a/b"])
+def test_a_share_that_does_not_exist_is_refused(conftest, text):
+    """The error names what was given and the rule."""
+    with pytest.raises(
+        argparse.ArgumentTypeError, match=f"^'{text}': must be K/N with 1 <= K <= N$"
+    ):
+        conftest.share(text)
+    assert conftest.share("3/3") == (3, 3)
 
 
 @pytest.mark.parametrize("target", ["test-rest", "test-all"])
