@@ -43,6 +43,11 @@ READ_KINDS = """async () => {
 HAS_ROWS = """() => document.querySelector(".banner").hidden
   && document.querySelector(".waterfall:not([data-empty])") !== null"""
 """Whether a panel shows live rows; its banner is hidden before it knows of any."""
+HAS_DETAILS = """() => {
+  const details = document.querySelector("#status");
+  return details.hidden || details.innerText.includes("sample rate");
+}"""
+"""Whether the details of the state are complete, which move the plots when they come."""
 
 
 class Tab:
@@ -76,6 +81,12 @@ class Tab:
         if waits:
             self.page.locator(".panel").first.wait_for()
             self.page.wait_for_function(HAS_ROWS)
+            self.page.wait_for_function(HAS_DETAILS)
+
+    def open_past(self, fragment):
+        self.open(fragment, waits=False)
+        self.page.locator(".banner", has_text="the past").wait_for()
+        self.page.wait_for_function(HAS_DETAILS)
 
     def row_of(self, table, text):
         """Return the texts of the first row of a table that has a text in it."""

@@ -40,6 +40,10 @@ class Memory:
         session = page.context.new_cdp_session(page)
         session.send("Performance.enable")
         session.send("HeapProfiler.enable")
+        # What a frame in progress holds is garbage at the next collection.
+        for _ in range(3):
+            session.send("HeapProfiler.collectGarbage")
+            page.evaluate("() => new Promise(requestAnimationFrame)")
         session.send("HeapProfiler.collectGarbage")
         metrics = {
             one["name"]: one["value"] for one in session.send("Performance.getMetrics")["metrics"]

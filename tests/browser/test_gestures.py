@@ -110,10 +110,7 @@ def test_a_pinch_zooms_about_its_middle(tab):
 def test_two_fingers_on_a_waterfall_keep_what_is_under_them(tab, direction):
     """Frequencies and times: dragged apart in both directions a quarter of each is shown."""
     top_ms = round(time.time() * 1000) - 600_000
-    tab.open(
-        f"v=1&topic={MIC}&axis=linear&span=40&t={top_ms}&split=10&rows={direction}", waits=False
-    )
-    tab.page.locator(".banner", has_text="the past").wait_for()
+    tab.open_past(f"v=1&topic={MIC}&axis=linear&span=40&t={top_ms}&split=10&rows={direction}")
     fingers = Fingers(tab)
     waterfall = tab.page.locator(".waterfall").bounding_box()
     width, height = waterfall["width"], waterfall["height"]
@@ -211,8 +208,7 @@ def test_with_time_to_the_right_gestures_are_where_the_plots_say(tab, daemon):
     """Drags in a waterfall pan frequency upright, and select a box; the spectrum is as ever."""
     t_ms = round(daemon.middle_ms(daemon.n_rows)) - 600_000
     fragment = f"v=1&topic={MIC}&axis=linear&span=20&rows=right&f=3000:9000&t={t_ms}"
-    tab.open(fragment, waits=False)
-    tab.page.locator(".banner", has_text="the past").wait_for()
+    tab.open_past(fragment)
     mouse, strip = tab.page.mouse, tab.page.locator(".waterfall").bounding_box()
     surface = tab.page.locator(".surface").bounding_box()
 

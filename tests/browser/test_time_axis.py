@@ -243,8 +243,7 @@ def test_the_wheel_zooms_time_about_the_pointer(tab, daemon, direction):
     """With Shift over a waterfall of the past, the time under the pointer stays."""
     daemon.live = lambda: tone(-20.0)
     t_ms = round(time.time() * 1000) - 60_000
-    tab.open(f"v=1&topic={MIC}&span=40&t={t_ms}&rows={direction}", waits=False)
-    tab.page.locator(".banner", has_text="the past").wait_for()
+    tab.open_past(f"v=1&topic={MIC}&span=40&t={t_ms}&rows={direction}")
     tab.page.evaluate(WATCH_WHEEL)
     strip = tab.page.locator(".waterfall").bounding_box()
     tab.page.mouse.move(strip["x"] + 50, strip["y"] + strip["height"] * 0.6)
