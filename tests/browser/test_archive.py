@@ -196,7 +196,7 @@ def test_days_fit_the_screen(season, open_context, size):
 def axe():
     path = Path(__file__).parent / "node_modules" / "axe-core" / "axe.min.js"
     if not path.exists():
-        pytest.fail(f"{path} is missing: make test-needs installs it")
+        pytest.fail(f"{path} is missing: make rest-needs installs it")
     return path.read_text(encoding="utf-8")
 
 

@@ -476,7 +476,7 @@ VIOLATIONS = "() => axe.run({ resultTypes: ['violations'] })"
 def axe():
     path = HERE / "node_modules" / "axe-core" / "axe.min.js"
     if not path.exists():
-        pytest.fail(f"{path} is missing: make test-needs installs it")
+        pytest.fail(f"{path} is missing: make rest-needs installs it")
     return path.read_text(encoding="utf-8")
 
 

@@ -27,10 +27,10 @@ MANY_POINTS_AT_ONCE = 1 << 23
 """Points of a plan's largest batch from which on all its frames are in float32: about 0.2 s of
 NumPy's transforms, as long as the import of ``scipy.fft`` takes."""
 
-_CHUNK_VALUES = 1 << 18
-"""Values of frames in one step: 1 MiB of float32. With fewer of them threads wait for Python's lock
+_CHUNK_VALUES = 1 << 19
+"""Values of frames in one step: 2 MiB of float32. With fewer of them threads wait for Python's lock
 most of the time."""
-_GROUP_CHUNKS = 16
+_GROUP_CHUNKS = 8
 """Chunks whose values are in memory at once where they are averaged."""
 
 
