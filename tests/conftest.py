@@ -136,9 +136,9 @@ def pytest_collection_modifyitems(config, items):
     """Mark what `make test` leaves out; order the files for many processes."""
     mark_forms(items)
     if config.option.share:
-        kept = set(of_share(items, *config.option.share))
-        config.hook.pytest_deselected(items=[one for one in items if one not in kept])
-        items[:] = [one for one in items if one in kept]
+        kept = of_share(items, *config.option.share)
+        config.hook.pytest_deselected(items=[*set(items).difference(kept)])
+        items[:] = kept
     if hasattr(config, "workerinput"):
         compiling = Counter(_file_of(item.nodeid) for item in items if _device_of(item))
         items.sort(key=lambda item: place(_file_of(item.nodeid), compiling))

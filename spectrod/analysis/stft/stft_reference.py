@@ -334,14 +334,14 @@ def _as_numbers(
 
 
 def _frames(values: Values, length: int, places: NDArray[np.int64], hop: int | None) -> Values:
-    """Return the frames of (channels, n) values at places, perhaps one each hop.
+    """Return the frames of (channels, n) values that begin at places: (frames, channels, length).
 
-    The result is (frames, channels, length), with a hop a view.
+    Places that are a hop apart give a view.
     """
     if hop is None:
         every = np.lib.stride_tricks.sliding_window_view(values, length, 1)
         return every[:, places].transpose(1, 0, 2)
-    # The other function takes four times as long, while other threads wait for Python's lock.
+    # ``sliding_window_view`` takes four times as long, while other threads wait for Python's lock.
     channel, value = values.strides
     return np.lib.stride_tricks.as_strided(
         values, (len(places), len(values), length), (hop * value, channel, value)
